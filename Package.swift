@@ -1,0 +1,73 @@
+// swift-tools-version: 6.0
+// SPDX-License-Identifier: MIT
+import PackageDescription
+
+/// Debian 13's own compiler is Swift 6.0: nothing newer is used.
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+]
+
+/// A layer of the agent, listed in the order in which a frame meets them. Each may import only what it names:
+/// `make build` passes `--explicit-target-dependency-import-check error`.
+func layer(_ name: String, _ dependencies: [Target.Dependency], path: String? = nil) -> Target {
+    .target(name: name, dependencies: dependencies, path: path, swiftSettings: settings)
+}
+
+func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .executableTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+let package = Package(
+    name: "vitrine",
+    products: [
+        .executable(name: "vitrine-agent", targets: ["vitrine-agent"]),
+        .executable(name: "vitrinectl", targets: ["vitrinectl"]),
+        .executable(name: "vitrine-testscreen", targets: ["vitrine-testscreen"]),
+    ],
+    targets: [
+        // C libraries: a module map and one-line re-exports of macros each.
+        .systemLibrary(name: "CLinux"),
+        .systemLibrary(name: "CDBus", pkgConfig: "dbus-1"),
+        .systemLibrary(name: "CPipeWire", pkgConfig: "libpipewire-0.3"),
+        .systemLibrary(name: "CVPX", pkgConfig: "vpx"),
+        .systemLibrary(name: "CYUV"),
+
+        layer("Loop", ["CLinux"]),
+        layer("DBus", ["Loop", "CDBus"]),
+        .target(
+            name: "Contract",
+            path: "dbus",
+            resources: [
+                .embedInCode("org.vitrine.ScreenShare1.Agent.xml"),
+                .embedInCode("org.vitrine.ScreenShare1.Track.xml"),
+                .embedInCode("org.vitrine.ScreenShare1.Subscription.xml"),
+            ],
+            swiftSettings: settings),
+        layer("Portal", ["DBus", "Loop"]),
+        layer("Frames", ["Loop", "CYUV"]),
+        layer("Capture", ["Frames", "Loop", "CPipeWire"]),
+        layer("Encoding", ["Frames", "Loop", "CVPX"]),
+        layer("Streams", ["Encoding", "Frames", "Loop"]),
+        layer("Agent", ["Contract", "Portal", "Capture", "Streams", "Encoding", "Frames", "DBus", "Loop"]),
+
+        program("vitrine-agent", ["Agent", "DBus", "Loop"]),
+        program("vitrinectl", ["Contract", "DBus", "Loop"]),
+        program("vitrine-testscreen", ["DBus", "Loop", "CPipeWire"]),
+
+        tests("LoopTests", ["Loop"]),
+        tests("DBusTests", ["DBus", "Loop"]),
+        tests("PortalTests", ["Portal", "DBus", "Loop"]),
+        tests("FramesTests", ["Frames", "Loop"]),
+        tests("CaptureTests", ["Capture", "Frames", "Loop"]),
+        tests("EncodingTests", ["Encoding", "Frames", "Loop"]),
+        tests("StreamsTests", ["Streams", "Encoding", "Frames", "Loop"]),
+        tests("AgentTests", ["Agent", "Contract", "DBus", "Loop"]),
+        tests("ControlTests", ["vitrinectl", "DBus", "Loop"]),
+    ]
+)

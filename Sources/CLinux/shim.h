@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Linux calls that Swift's Glibc module lacks or cannot import. One line each, no logic. */
+#pragma once
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static inline int clinux_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+static inline int clinux_signalfd(const sigset_t *mask) { return signalfd(-1, mask, SFD_CLOEXEC | SFD_NONBLOCK); }
+static inline int clinux_memfd_create(const char *name, unsigned int flags) { return (int)syscall(SYS_memfd_create, name, flags); }
+static inline int clinux_set_thread_name(const char *name) { return prctl(PR_SET_NAME, name, 0, 0, 0); }
+static inline int clinux_gettid(void) { return (int)syscall(SYS_gettid); }
+static inline int clinux_pipe(int ends[2]) { return (int)syscall(SYS_pipe2, ends, O_CLOEXEC); }
+static inline int clinux_set_pipe_size(int fd, int bytes) { return fcntl(fd, 1031 /* F_SETPIPE_SZ */, bytes); }
+static inline int clinux_get_pipe_size(int fd) { return fcntl(fd, 1032 /* F_GETPIPE_SZ */); }
+static inline int clinux_add_seals(int fd, int seals) { return fcntl(fd, 1033 /* F_ADD_SEALS */, seals); }
+
+enum {
+    CLINUX_MFD_CLOEXEC = 0x1,
+    CLINUX_MFD_ALLOW_SEALING = 0x2,
+};

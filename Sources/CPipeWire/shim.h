@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* libpipewire-0.3 and libspa-0.2; loop and core methods are macros that Swift cannot import. */
+#pragma once
+#include <stdint.h>
+#include <pipewire/pipewire.h>
+#include <spa/buffer/buffer.h>
+#include <spa/buffer/meta.h>
+#include <spa/debug/types.h>
+#include <spa/param/buffers.h>
+#include <spa/param/format.h>
+#include <spa/param/format-utils.h>
+#include <spa/param/video/format-utils.h>
+#include <spa/param/video/type-info.h>
+#include <spa/pod/builder.h>
+#include <spa/pod/iter.h>
+#include <spa/utils/result.h>
+
+static inline int cpw_loop_get_fd(struct pw_loop *loop) { return pw_loop_get_fd(loop); }
+static inline void cpw_loop_enter(struct pw_loop *loop) { pw_loop_enter(loop); }
+static inline void cpw_loop_leave(struct pw_loop *loop) { pw_loop_leave(loop); }
+static inline int cpw_loop_iterate(struct pw_loop *loop, int timeout_ms) { return pw_loop_iterate(loop, timeout_ms); }
+static inline int cpw_core_add_listener(struct pw_core *core, struct spa_hook *hook, const struct pw_core_events *events, void *data) { return pw_core_add_listener(core, hook, events, data); }
+static inline int cpw_core_sync(struct pw_core *core, uint32_t id, int seq) { return pw_core_sync(core, id, seq); }
+static inline struct pw_registry *cpw_core_get_registry(struct pw_core *core) { return pw_core_get_registry(core, PW_VERSION_REGISTRY, 0); }
+static inline int cpw_registry_add_listener(struct pw_registry *registry, struct spa_hook *hook, const struct pw_registry_events *events, void *data) { return pw_registry_add_listener(registry, hook, events, data); }
+static inline const char *cpw_strerror(int error) { return spa_strerror(error); }

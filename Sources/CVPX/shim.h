@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* libvpx; init and control calls are macros over versioned or variadic functions. */
+#pragma once
+#include <vpx/vp8cx.h>
+#include <vpx/vpx_encoder.h>
+
+static inline vpx_codec_err_t cvpx_enc_init(vpx_codec_ctx_t *ctx, vpx_codec_iface_t *iface, const vpx_codec_enc_cfg_t *cfg) { return vpx_codec_enc_init(ctx, iface, cfg, 0); }
+static inline vpx_codec_err_t cvpx_set_cpu_used(vpx_codec_ctx_t *ctx, int value) { return vpx_codec_control(ctx, VP8E_SET_CPUUSED, value); }
+static inline vpx_codec_err_t cvpx_set_static_threshold(vpx_codec_ctx_t *ctx, unsigned int value) { return vpx_codec_control(ctx, VP8E_SET_STATIC_THRESHOLD, value); }
+static inline vpx_codec_err_t cvpx_set_screen_content_mode(vpx_codec_ctx_t *ctx, unsigned int value) { return vpx_codec_control(ctx, VP8E_SET_SCREEN_CONTENT_MODE, value); }
+static inline vpx_codec_err_t cvpx_set_token_partitions(vpx_codec_ctx_t *ctx, int value) { return vpx_codec_control(ctx, VP8E_SET_TOKEN_PARTITIONS, value); }
+static inline vpx_codec_err_t cvpx_set_max_intra_bitrate_pct(vpx_codec_ctx_t *ctx, unsigned int value) { return vpx_codec_control(ctx, VP8E_SET_MAX_INTRA_BITRATE_PCT, value); }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+import CLinux
+import Glibc
+
+/// An open file descriptor that this object owns: closed when the last reference goes.
+public final class FileDescriptor: Sendable {
+    /// The number, valid for as long as this object lives. Never close it elsewhere.
+    public let raw: Int32
+
+    /// Takes ownership of an open descriptor.
+    public init(owning raw: Int32) { self.raw = raw }
+
+    deinit { close(raw) }
+
+    /// A second descriptor of the same open file, close-on-exec.
+    public func duplicate() throws(Errno) -> FileDescriptor {
+        FileDescriptor(owning: try duplicateRaw())
+    }
+
+    /// Like ``duplicate()``, for a C library that takes ownership of the number.
+    public func duplicateRaw() throws(Errno) -> Int32 {
+        try Errno.check { fcntl(raw, F_DUPFD_CLOEXEC, 3) }
+    }
+
+    /// Makes reads and writes return at once.
+    public func setNonBlocking() throws(Errno) {
+        let flags = try Errno.check { fcntl(raw, F_GETFL) }
+        try Errno.check { fcntl(raw, F_SETFL, flags | O_NONBLOCK) }
+    }
+
+    /// A pipe, both ends close-on-exec and blocking.
+    public static func pipe() throws(Errno) -> (reading: FileDescriptor, writing: FileDescriptor) {
+        var ends: (Int32, Int32) = (-1, -1)
+        try withUnsafeMutablePointer(to: &ends) { pointer throws(Errno) in
+            try pointer.withMemoryRebound(to: Int32.self, capacity: 2) { numbers throws(Errno) in
+                _ = try Errno.check { clinux_pipe(numbers) }
+            }
+        }
+        return (FileDescriptor(owning: ends.0), FileDescriptor(owning: ends.1))
+    }
+}

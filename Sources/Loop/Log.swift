@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+import Glibc
+import Synchronization
+
+/// How much a line matters, with the priorities of `syslog(3)`.
+public enum LogLevel: Int, Comparable, CaseIterable, Sendable {
+    /// Something that was asked for could not be done.
+    case error = 3
+    /// It works, but not as it should; the line says the remedy.
+    case warning = 4
+    /// One line a transition.
+    case info = 6
+    /// What a developer wants to see.
+    case debug = 7
+
+    /// The level's name in options and in `VITRINE_LOG`.
+    public var name: String { "\(self)" }
+
+    /// The level of that name.
+    public init?(name: String) {
+        guard let level = LogLevel.allCases.first(where: { $0.name == name }) else { return nil }
+        self = level
+    }
+
+    /// Orders by detail: `error` is the least.
+    public static func < (left: LogLevel, right: LogLevel) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// Lines on standard error, each with the area it comes from: `portal: …`.
+///
+/// Thread: any. A line is written by one `write(2)`, so that lines of several threads never mix.
+/// Where the journal reads standard error (`JOURNAL_STREAM`), each line carries its priority instead of a time.
+public struct Log: Sendable {
+    private static let threshold = Atomic<Int>(LogLevel.info.rawValue)
+    private static let readByJournal = getenv("JOURNAL_STREAM") != nil
+
+    /// The least important level that is still written.
+    public static var level: LogLevel {
+        get { LogLevel(rawValue: threshold.load(ordering: .relaxed)) ?? .info }
+        set { threshold.store(newValue.rawValue, ordering: .relaxed) }
+    }
+
+    private let area: String
+
+    /// A log of one area, named as its module is, in lower case.
+    public init(_ area: String) { self.area = area }
+
+    /// Something that was asked for could not be done.
+    public func error(_ message: @autoclosure () -> String) { write(.error, message) }
+    /// It works, but not as it should.
+    public func warning(_ message: @autoclosure () -> String) { write(.warning, message) }
+    /// A transition.
+    public func info(_ message: @autoclosure () -> String) { write(.info, message) }
+    /// A detail for developers.
+    public func debug(_ message: @autoclosure () -> String) { write(.debug, message) }
+
+    private func write(_ level: LogLevel, _ message: () -> String) {
+        guard level.rawValue <= Log.threshold.load(ordering: .relaxed) else { return }
+        let text = message().split(separator: "\n", omittingEmptySubsequences: true).joined(separator: " | ")
+        let prefix: String
+        if Log.readByJournal {
+            prefix = "<\(level.rawValue)>"
+        } else {
+            let milliseconds = Instant.now.nanoseconds / 1_000_000
+            let fraction = String(milliseconds % 1_000 + 1_000).dropFirst()
+            prefix = "\(milliseconds / 1_000).\(fraction) \(level.name) "
+        }
+        let line = "\(prefix)\(area): \(text)\n"
+        var bytes = Array(line.utf8)
+        bytes.withUnsafeMutableBytes { buffer in _ = Glibc.write(2, buffer.baseAddress, buffer.count) }
+    }
+}
