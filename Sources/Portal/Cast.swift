@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+import DBus
+public import Loop
+
+/// One cast: a portal's session, from the wish to its end.
+///
+/// Thread: that of its ``ScreenCastPortal``.
+public final class Cast {
+    private static let log = Log("portal")
+
+    private let portal: ScreenCastPortal
+    private let number: Int
+    private let events: (CastEvent) -> Void
+    private var machine: CastMachine
+    private var hasBegun = false
+    /// The connection that is cast with: answers and signals of another owner of the portal's name are not meant.
+    private var peer = ScreenCastPortal.name
+    private var responses: [Subscription] = []
+    private var closed: Subscription?
+    private var timer: Timer?
+    private var actions: [CastMachine.Action] = []
+    private var isPerforming = false
+
+    init(_ portal: ScreenCastPortal, number: Int, _ options: CastOptions, _ events: @escaping (CastEvent) -> Void) {
+        (self.portal, self.number, self.events) = (portal, number, events)
+        machine = CastMachine(options: options, caller: portal.connection.uniqueName)
+    }
+
+    /// Ends the cast: closes the picker where the desktop can, and the session. No event comes any more.
+    ///
+    /// Returns at once; the desktop's own indicator may go out a moment later. Closing again does nothing.
+    public func close() { handle(.closeRequested) }
+
+    /// Asks for another connection to PipeWire that sees the granted streams: one for each consumer.
+    ///
+    /// - Parameter completion: called once, later: with the connection, or why there is none.
+    public func openRemote(_ completion: @escaping (Result<FileDescriptor, PortalError>) -> Void) {
+        guard case .streaming = machine.state, let session = machine.sessionPath else {
+            portal.connection.loop.later { completion(.failure(.sessionClosed)) }
+            return
+        }
+        call(.openRemote, [.objectPath(session), .options([:])]) { [weak self] result in
+            guard let self, case .streaming = machine.state else { return completion(.failure(.sessionClosed)) }
+            switch result {
+            case .success(let values):
+                completion(values.first?.asDescriptor.map { .success($0) } ?? .failure(.malformed(.openRemote, "no descriptor")))
+            case .failure(let error):
+                completion(.failure(PortalError(error, at: .openRemote)))
+            }
+        }
+    }
+
+    /// Begins. The caller has its cast by now.
+    func begin() {
+        hasBegun = true
+        if let owner = portal.owner { peer = owner }
+        handle(.begun(portal.currentProperties))
+    }
+
+    /// The portal's name has lost the owner that is cast with.
+    func portalLost() {
+        if hasBegun { handle(.portalLost) }
+    }
+
+    // MARK: Doing what the machine says
+
+    private func handle(_ event: CastMachine.Event) {
+        let before = machine.stateName
+        actions += machine.handle(event)
+        if machine.stateName != before { Self.log.info(line()) }
+        // An event's receiver may close the cast: that follows what is being done already.
+        if isPerforming { return }
+        isPerforming = true
+        defer { isPerforming = false }
+        while !actions.isEmpty { perform(actions.removeFirst()) }
+    }
+
+    /// A transition, without any handle or token.
+    private func line() -> String {
+        var line = "cast=\(number) state=\(machine.stateName)"
+        for case .report(let event) in actions {
+            switch event {
+            case .pickerOpened: break
+            case .granted(let grant): line += " streams=\(grant.streams.count) cursor=\(grant.cursorMode)"
+            case .cancelled: line += " reason=cancelled"
+            case .failed(let error): line += " reason=failed: \(error)"
+            case .closed: line += " reason=closed-by-desktop"
+            case .portalLost: line += " reason=portal-lost"
+            }
+        }
+        return line
+    }
+
+    private func perform(_ action: CastMachine.Action) {
+        switch action {
+        case .readProperties:
+            readProperties()
+        case .listen:
+            listen()
+        case .listenAlso(let path):
+            responses.append(subscribe(MatchRule(sender: peer, path: path, interface: CastInterfaces.request, member: "Response")))
+        case .stopListeningForResponses:
+            stopListeningForResponses()
+        case .call(let id, let step, let arguments):
+            call(step, arguments) { [weak self] in self?.handle(.replied(id, $0)) }
+        case .closeRequest(let path):
+            portal.send("Close", of: CastInterfaces.request, at: path, to: peer)
+        case .closeSession(let path):
+            portal.send("Close", of: CastInterfaces.session, at: path, to: peer)
+        case .setTimer(let delay):
+            timer?.cancel()
+            timer = delay.map { portal.connection.loop.after($0) { [weak self] in self?.handle(.timerFired) } }
+        case .report(let event):
+            events(event)
+        case .finish:
+            stopListeningForResponses()
+            closed?.cancel()
+            portal.forget(number)
+        }
+    }
+
+    private func readProperties() {
+        portal.readProperties { [weak self] result in
+            guard let self else { return }
+            // Only the owner's unique name is spoken to from here on: a portal that starts anew knows nothing of this cast.
+            if case .success(let answer) = result { peer = answer.owner }
+            handle(.propertiesRead(result.map(\.properties)))
+        }
+    }
+
+    private func call(_ step: CastStep, _ arguments: [Value], _ completion: @escaping (Result<[Value], DBusError>) -> Void) {
+        let member: MemberName =
+            switch step {
+            case .properties: "GetAll"
+            case .createSession: "CreateSession"
+            case .selectSources: "SelectSources"
+            case .start: "Start"
+            case .openRemote: "OpenPipeWireRemote"
+            }
+        let call = MethodCall(
+            destination: peer, path: PortalPaths.desktop, interface: CastInterfaces.screenCast, member: member, arguments: arguments)
+        portal.connection.call(call, timeout: portal.callLimit, completion)
+    }
+
+    // MARK: Signals
+
+    private func listen() {
+        var missing = 2
+        let ready: (DBusError?) -> Void = { [weak self] error in
+            missing -= 1
+            if error != nil || missing == 0 { self?.handle(.listening(error)) }
+        }
+        // All paths of the portal, because a request may be put where nobody expects it, and respond before its call is
+        // answered. Other programs' responses are addressed to them and do not come here.
+        let rule = MatchRule(sender: peer, pathNamespace: PortalPaths.desktop, interface: CastInterfaces.request, member: "Response")
+        responses.append(subscribe(rule, ready: ready))
+        let closedRule = MatchRule(
+            sender: peer, pathNamespace: machine.paths.sessions, interface: CastInterfaces.session, member: "Closed")
+        closed = portal.connection.subscribe(closedRule, { [weak self] in self?.handle(.sessionClosed($0.path)) }, ready: ready)
+    }
+
+    private func subscribe(_ rule: MatchRule, ready: ((DBusError?) -> Void)? = nil) -> Subscription {
+        portal.connection.subscribe(rule, { [weak self] in self?.handle(.response($0.path, $0.arguments)) }, ready: ready)
+    }
+
+    private func stopListeningForResponses() {
+        for subscription in responses { subscription.cancel() }
+        responses = []
+    }
+}
