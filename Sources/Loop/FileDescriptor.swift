@@ -39,3 +39,16 @@ public final class FileDescriptor: Sendable {
         return (FileDescriptor(owning: ends.0), FileDescriptor(owning: ends.1))
     }
 }
+
+extension FileDescriptor {
+    /// A descriptor that any thread can ring and one loop watches: a non-blocking `eventfd(2)`.
+    public static func makeBell() throws(Errno) -> FileDescriptor {
+        FileDescriptor(owning: try Errno.check { clinux_eventfd() })
+    }
+
+    /// Takes all rings of a bell, so that the next one is seen again.
+    public func silence() {
+        var count: eventfd_t = 0
+        eventfd_read(raw, &count)
+    }
+}

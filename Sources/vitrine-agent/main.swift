@@ -1,1 +1,4 @@
 // SPDX-License-Identifier: MIT
+import Glibc
+
+exit(Program(arguments: Array(CommandLine.arguments.dropFirst())).run())

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+import Contract
+public import DBus
+import Frames
+public import Loop
+import Portal
+import Streams
+
+/// The agent of one desktop session: its tracks, and its own object on the bus.
+///
+/// Thread: one loop, the connection's. It touches no pixel.
+public final class Agent {
+    /// Most tracks that one client may own at a time.
+    static let tracksPerClient = 32
+    /// Most subscriptions that one client may hold at a time, over all tracks.
+    static let subscriptionsPerClient = 256
+
+    struct Descriptions {
+        let agent, track, subscription: InterfaceDescription
+
+        init() throws(XMLError) {
+            agent = try Self.parse(Contract.agentXML)
+            track = try Self.parse(Contract.trackXML)
+            subscription = try Self.parse(Contract.subscriptionXML)
+        }
+
+        private static func parse(_ xml: String) throws(XMLError) -> InterfaceDescription {
+            guard let description = try InterfaceDescription.parse(xml).first else { preconditionFailure("an XML file without interface") }
+            return description
+        }
+    }
+
+    let descriptions: Descriptions
+    let server: ObjectServer
+    let loop: EventLoop
+    let clients: Clients
+    let portal: ScreenCastPortal
+    let captures: Captures
+    let streams: Streams
+    private let connection: Connection
+    private let log = Log("agent")
+    private var tracks: [Track] = []
+    private var desktopTrack: Track?
+    private var object: PublishedObject?
+    private var lastTrack: UInt64 = 0
+    private var isLeaving = false
+
+    /// Exports the agent and the desktop track. The well-known name is the caller's to request, last.
+    ///
+    /// - Throws: when the embedded XML cannot be read, which a test rules out.
+    public init(on connection: Connection) throws(XMLError) {
+        (self.connection, loop) = (connection, connection.loop)
+        descriptions = try Descriptions()
+        server = ObjectServer(connection)
+        clients = Clients(connection)
+        portal = ScreenCastPortal(connection)
+        captures = Captures(on: connection.loop)
+        streams = Streams(on: connection.loop)
+        object = makeObject()
+        let desktop = Track(Paths.desktopTrack, TrackOptions(), owner: nil, nil, agent: self, isDesktopTrack: true)
+        (desktopTrack, tracks) = (desktop, [desktop])
+        clients.onLeft = { [weak self] name in
+            for track in self?.tracks ?? [] { track.clientLeft(name) }
+        }
+        portal.onPropertiesChanged = { [weak self] _ in self?.publish() }
+    }
+
+    private enum Paths {
+        static let agent: ObjectPath = "/org/vitrine/ScreenShare1"
+        static let tracks: ObjectPath = "/org/vitrine/ScreenShare1/track"
+        static let desktopTrack: ObjectPath = "/org/vitrine/ScreenShare1/track/desktop"
+    }
+
+    /// Finishes all broadcasts, ends all streams, closes the portal's sessions, then calls back: the way out on SIGTERM.
+    public func leave(_ completion: @escaping () -> Void) {
+        guard !isLeaving else { return }
+        isLeaving = true
+        var left = tracks.count
+        for track in tracks {
+            track.destroy(End(cause: .agentExit, detail: "the agent has been asked to leave")) { [self] in
+                left -= 1
+                if left > 0 { return }
+                portal.closeAll()
+                connection.flush()
+                captures.stop()
+                streams.shutdown()
+                completion()
+            }
+        }
+    }
+
+    /// The track whose picker is open.
+    var pickingTrack: Track? { tracks.first { $0.isPicking } }
+
+    /// Announces what has changed of the agent's own properties.
+    func publish() { object?.publish() }
+
+    func forget(_ track: Track) { tracks.removeAll { $0 === track } }
+
+    /// A detached track that is idle and that nobody owns is of no use to anybody.
+    func removeIfAbandoned(_ track: Track) {
+        guard !track.isDesktopTrack, track.owner == nil, !track.machine.isCapturing, !track.isGone else { return }
+        track.destroy(End(cause: .ownerLeft, detail: "nobody owns the share any more"))
+    }
+
+    func checkSubscriptionLimit(_ name: BusName) throws(AgentError) {
+        let count = tracks.reduce(0) { sum, track in sum + track.subscriptions.count { $0.subscriber == name } }
+        guard count < Agent.subscriptionsPerClient else {
+            throw AgentError(.limitExceeded, "a client holds at most \(Agent.subscriptionsPerClient) subscriptions: end one of them first")
+        }
+    }
+
+    // MARK: - The agent's object
+
+    private func makeObject() -> PublishedObject {
+        PublishedObject(
+            Paths.agent, descriptions.agent, on: server,
+            methods: [
+                "CreateTrack": { [weak self] call in self?.identified(call) { $0.handleCreateTrack(call, $1) } },
+                "SetScreenShare": { [weak self] call in self?.handleSetScreenShare(call) },
+            ],
+            properties: [
+                "Version": Property(get: { .string(Contract.packageVersion) }),
+                "InterfaceVersion": Property(get: { .uint32(1) }),
+                "IsBroadcastActive": property { .bool($0.tracks.contains { $0.isActive }) },
+                "PortalVersion": property { .uint32($0.portal.properties?.version ?? 0) },
+                "AvailableSourceTypes": property { .uint32($0.portal.properties?.sourceTypes.rawValue ?? 0) },
+                "AvailableCursorModes": property { .uint32($0.portal.properties?.cursorModes.rawValue ?? 0) },
+                "Presets": Property(get: { Preset.allAsValue }),
+                "DefaultOptions": Property(get: { TrackOptions().asValue }),
+                "Capabilities": Property(get: { Capabilities.asValue }),
+            ], isObjectManager: true)
+    }
+
+    private func property(_ get: @escaping (Agent) -> Value) -> Property { Property(get: { [unowned self] in get(self) }) }
+
+    private func identified(_ call: Call, _ body: @escaping (Agent, Identity) -> Void) {
+        clients.identify(call.sender) { [weak self] identity in
+            guard let self else { return }
+            if isLeaving { return call.fail(AgentError(.failed, "the agent is leaving: call again, and the bus starts it anew")) }
+            body(self, identity)
+        }
+    }
+
+    private func handleCreateTrack(_ call: Call, _ identity: Identity) {
+        do throws(AgentError) {
+            var options = TrackOptions()
+            var reader = OptionReader(call.options(at: 0))
+            try options.apply(&reader)
+            // Checked now, though each start brings its own.
+            _ = try StartOptions(&reader)
+            try reader.finish()
+            guard tracks.count(where: { $0.owner == call.sender }) < Agent.tracksPerClient else {
+                throw AgentError(.limitExceeded, "a client owns at most \(Agent.tracksPerClient) tracks: destroy one of them first")
+            }
+            lastTrack += 1
+            guard let path = Paths.tracks.appending("\(lastTrack)") else { throw AgentError(.failed, "no object path is left") }
+            tracks.append(Track(path, options, owner: call.sender, identity, agent: self))
+            log.info("\(path): created; owner=\(identity.name)")
+            call.reply([.objectPath(path)])
+        } catch {
+            call.fail(error)
+        }
+    }
+
+    private func handleSetScreenShare(_ call: Call) {
+        guard let desktopTrack else { return }
+        let isOn = call.arguments[0].asBool ?? false
+        desktopTrack.whenPermitted(isOn ? .start : .stop, call) { identity in
+            desktopTrack.whenSettled {
+                if isOn {
+                    desktopTrack.share(call)
+                } else {
+                    desktopTrack.stopSharing(call, identity)
+                }
+            }
+        }
+    }
+}
+
+extension Preset {
+    /// `a{s(uuuu)}` of the contract.
+    fileprivate static var allAsValue: Value {
+        .dictionary(
+            key: "s", value: "(uuuu)",
+            all.map { preset in
+                let limits = [UInt32(preset.maxSize.width), UInt32(preset.maxSize.height), preset.frameRate, preset.bitrate]
+                return Value.Entry(key: .string(preset.name), value: .structure(limits.map(Value.uint32)))
+            })
+    }
+}
+
+/// What this build can do, of what the contract names.
+private enum Capabilities {
+    private static let unbuilt = [
+        "vp9", "ivf", "frames", "crop", "masks", "persist", "multiple", "system-audio", "microphone", "cursor-metadata", "window-exclusion",
+    ]
+
+    static var asValue: Value {
+        .dictionary(key: "s", value: "b", unbuilt.map { Value.Entry(key: .string($0), value: .bool(false)) })
+    }
+}

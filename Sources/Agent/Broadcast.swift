@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+import Capture
+import DBus
+import Frames
+import Loop
+import Portal
+
+/// What one start holds of the outside world: the portal's session and the capture, from the picker to the end.
+///
+/// ``release()`` gives all of it back, in any state. Events come to the handlers until then, never inside a call.
+final class Broadcast {
+    enum Event {
+        case granted
+        case failed(AgentError)
+        case firstFrame
+        case changed
+        case ended(End)
+    }
+
+    private let captures: Captures
+    private let pool: FramePool
+    private let handler: (Event) -> Void
+    private var cast: Cast?
+    private var captureID: UInt64?
+    private var grant: CastGrant?
+    /// What PipeWire delivers; nil before the negotiation.
+    private(set) var format: StreamFormat?
+    private(set) var isPaused = false
+    /// Whether the desktop's picker is open, or about to be.
+    private(set) var isPicking = true
+
+    init(
+        _ options: TrackOptions, _ start: StartOptions, portal: ScreenCastPortal, captures: Captures, pool: FramePool,
+        _ handler: @escaping (Event) -> Void
+    ) {
+        (self.captures, self.pool, self.handler) = (captures, pool, handler)
+        var cast = CastOptions()
+        cast.types = SourceTypes(rawValue: options.sources)
+        cast.cursorMode = options.cursorIsHidden ? .hidden : .embedded
+        cast.cursorModeIsRequired = options.cursorIsExplicit
+        cast.parentWindow = start.parentWindow
+        cast.timeout = start.timeout == 0 ? nil : .seconds(Int64(start.timeout))
+        self.cast = portal.start(cast) { [weak self] event in self?.handle(event) }
+    }
+
+    /// Begins to capture what the user has chosen.
+    func capture() {
+        guard let grant, let stream = grant.streams.first else { return }
+        do throws(CaptureError) {
+            captureID = try captures.open(
+                remote: grant.remote, node: stream.node, serial: stream.serial, pool: pool
+            ) { [weak self] event in self?.handle(event) }
+        } catch {
+            handler(.failed(AgentError(.pipewireUnavailable, "\(error)")))
+        }
+    }
+
+    /// Stops capturing, closes the portal session or the picker. Nothing comes any more.
+    func release() {
+        isPicking = false
+        if let captureID { captures.close(captureID) }
+        captureID = nil
+        cast?.close()
+        cast = nil
+    }
+
+    private func handle(_ event: CastEvent) {
+        guard cast != nil else { return }
+        switch event {
+        case .pickerOpened: break
+        case .granted(let grant):
+            self.grant = grant
+            isPicking = false
+            handler(.granted)
+        case .cancelled: handler(.failed(AgentError(.cancelled, "the picker was closed without a choice")))
+        case .failed(let error): handler(.failed(error.asAgentError))
+        case .closed: handler(.ended(End(cause: .endedByDesktop, detail: "the desktop ended the share")))
+        case .portalLost: handler(.ended(End(cause: .portalLost, detail: "the desktop portal has left the bus: start again")))
+        }
+    }
+
+    private func handle(_ event: CaptureEvent) {
+        switch event {
+        case .formatChanged(_, let new):
+            format = new
+            handler(.changed)
+        case .firstFrame:
+            handler(.firstFrame)
+        case .paused:
+            isPaused = true
+            handler(.changed)
+        case .resumed:
+            isPaused = false
+            handler(.changed)
+        case .sourceRemoved:
+            handler(.ended(End(cause: .sourceRemoved, detail: "the shared screen or window is gone")))
+        case .disconnected:
+            handler(.ended(End(cause: .pipewireLost, detail: "PipeWire has ended: see that it runs, then start again")))
+        case .failed(_, let error):
+            handler(.ended(End(cause: .failed, detail: "\(error)")))
+        case .closed: break
+        }
+    }
+
+    /// `Sources` of the contract: what the portal did not say is absent.
+    var sources: [Value] {
+        guard let stream = grant?.streams.first else { return [] }
+        var source: [String: Value] = ["node": .uint32(stream.node)]
+        if let type = stream.sourceType { source["type"] = .uint32(type.rawValue) }
+        if let id = stream.id { source["id"] = .string(id) }
+        if let serial = stream.serial { source["serial"] = .uint64(serial) }
+        if let position = stream.position { source["position"] = .structure([.int32(position.x), .int32(position.y)]) }
+        if let size = stream.logicalSize { source["logical-size"] = .structure([.int32(size.width), .int32(size.height)]) }
+        if let format {
+            source["pixel-size"] = format.size.asValue
+            source["format"] = .string(format.formatName)
+            source["stride"] = .uint32(UInt32(clamping: format.strideBytes))
+        }
+        return [.options(source)]
+    }
+}
+
+extension PortalError {
+    /// The error of the contract that a caller gets.
+    fileprivate var asAgentError: AgentError {
+        switch self {
+        case .noPortal, .noScreenCast, .unresponsive: AgentError(.portalUnavailable, description)
+        case .noSuchSource, .cursorModeUnavailable: AgentError(.unsupported, description)
+        case .timedOut: AgentError(.timedOut, description)
+        case .refused, .ended, .malformed, .sessionClosed, .disconnected: AgentError(.failed, description)
+        }
+    }
+}

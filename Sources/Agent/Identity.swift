@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+import Loop
+
+/// Who a client of the bus is, from the bus's credentials and `/proc`, never from what it says.
+struct Identity: Equatable, Sendable {
+    /// `app:ID`, `unit:NAME`, `exe:PATH`; `unknown:` when the process cannot be inspected.
+    let name: String
+    let processID: UInt32
+    /// Whether the client lives in its own root or user namespace, or cannot be inspected.
+    let isSandboxed: Bool
+
+    /// Nobody that could be looked at: counts as sandboxed.
+    static func unknown(processID: UInt32 = 0) -> Identity {
+        Identity(name: "unknown:", processID: processID, isSandboxed: true)
+    }
+
+    /// Inspects a process.
+    ///
+    /// Its start time is read before and after: a process that ended meanwhile, whose number another one may have got, is unknown.
+    ///
+    /// - Parameter processID: as the bus knows it; 0 is unknown.
+    static func inspect(processID: UInt32) -> Identity {
+        let process = "/proc/\(processID)"
+        guard processID != 0, let started = startTime(process) else { return unknown(processID: processID) }
+        let identity = look(process, processID)
+        guard startTime(process) == started else { return unknown(processID: processID) }
+        return identity
+    }
+
+    private static func look(_ process: String, _ processID: UInt32) -> Identity {
+        // https://docs.flatpak.org: the instance file lies in the root of the sandbox, which its program cannot write.
+        if let info = Files.text(of: "\(process)/root/.flatpak-info"), let app = flatpakName(info) {
+            return Identity(name: "app:\(app)", processID: processID, isSandboxed: true)
+        }
+        // AppArmor's label of a snap is snap.NAME.PROGRAM, possibly followed by its mode.
+        if let label = Files.text(of: "\(process)/attr/current"), let snap = snapName(label) {
+            return Identity(name: "app:\(snap)", processID: processID, isSandboxed: true)
+        }
+        guard let program = Files.target(of: "\(process)/exe"),
+            let root = Files.identity(of: "\(process)/root"), let ownRoot = Files.identity(of: "/proc/self/root"),
+            let space = Files.target(of: "\(process)/ns/user"), let ownSpace = Files.target(of: "/proc/self/ns/user")
+        else { return unknown(processID: processID) }
+        let isSandboxed = root != ownRoot || space != ownSpace
+        if !isSandboxed, let groups = Files.text(of: "\(process)/cgroup"), let unit = userUnit(groups) {
+            return Identity(name: "unit:\(unit)", processID: processID, isSandboxed: false)
+        }
+        return Identity(name: "exe:\(program)", processID: processID, isSandboxed: isSandboxed)
+    }
+
+    /// Clock ticks from the boot to the process's start: the 22nd field of `/proc/PID/stat`, counted behind the name in brackets.
+    private static func startTime(_ process: String) -> Substring? {
+        guard let text = Files.text(of: "\(process)/stat"), let bracket = text.lastIndex(of: ")") else { return nil }
+        let fields = text[text.index(after: bracket)...].split(separator: " ")
+        return fields.count > 19 ? fields[19] : nil
+    }
+
+    /// `name=` in the section `[Application]`.
+    static func flatpakName(_ info: String) -> String? {
+        var section: Substring = ""
+        for line in info.split(separator: "\n") {
+            if line.hasPrefix("[") { section = line }
+            if section == "[Application]", line.hasPrefix("name=") { return String(line.dropFirst(5)) }
+        }
+        return nil
+    }
+
+    static func snapName(_ label: String) -> String? {
+        let parts = label.split(separator: "\n").first?.split(separator: " ").first?.split(separator: ".") ?? []
+        return parts.count >= 3 && parts[0] == "snap" ? String(parts[1]) : nil
+    }
+
+    /// The service of the user's service manager: `…/user@UID.service/…/NAME.service`. A scope's name holds a process number and names nobody.
+    static func userUnit(_ groups: String) -> String? {
+        for line in groups.split(separator: "\n") {
+            let parts = line.split(separator: "/")
+            guard let manager = parts.firstIndex(where: { $0.hasPrefix("user@") && $0.hasSuffix(".service") }) else { continue }
+            if let unit = parts[(manager + 1)...].last, unit.hasSuffix(".service") { return String(unit) }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+import Contract
+import DBus
+import Frames
+import Loop
+
+/// The track's side of the contract: each member of `org.vitrine.ScreenShare1.Track`, and who may call it.
+extension Track {
+    func makeObject() -> PublishedObject {
+        PublishedObject(
+            path, agent.descriptions.track, on: agent.server,
+            methods: [
+                "StartCapture": method(.manage) { track, call, _ in track.handleStartCapture(call) },
+                "StartBroadcast": method(.start) { track, call, _ in track.handleStartBroadcast(call) },
+                "SwitchSource": method(.manage) { track, call, _ in track.handleSwitchSource(call) },
+                "StopBroadcast": method(.stop) { track, call, identity in track.handleStopBroadcast(call, identity) },
+                "StopCapture": method(.stop) { track, call, identity in
+                    track.stopCapture(.stopped(by: identity)) { call.reply() }
+                },
+                "Subscribe": method(.subscribe) { track, call, identity in track.handleSubscribe(call, identity) },
+                "UnsubscribeAll": { [weak self] call in self?.handleUnsubscribeAll(call) },
+                "Allow": method(.manage) { track, call, _ in track.handleAllow(call) },
+                "Disallow": method(.manage) { track, call, _ in track.handleDisallow(call) },
+                "Destroy": method(.manage) { track, call, identity in track.handleDestroy(call, identity) },
+            ],
+            properties: [
+                "State": property { .string($0.machine.name) },
+                "IsCapturing": property { .bool($0.machine.isCapturing) },
+                "IsBroadcastActive": property { .bool($0.machine.isActive) },
+                "SourcePaused": property { .bool($0.machine.isActive && $0.broadcast?.isPaused ?? false) },
+                "Muted": property({ .bool($0.isMuted) }, set: { track, value, call in track.handleMuted(value, call) }),
+                "Preset": property({ .string($0.options.preset.name) }, set: { track, value, call in track.handlePreset(value, call) }),
+                "Crop": property({ _ in Region.none.asValue }, set: { $0.handleUnbuilt("crop", "this version sends the whole source", $1, $2) }),
+                "Masks": property(
+                    { _ in .array(of: "(iiuu)", []) }, set: { $0.handleUnbuilt("masks", "this version masks nothing", $1, $2) }),
+                "Layout": property({ _ in .string("grid") }, set: { track, value, call in track.handleLayout(value, call) }),
+                "Sources": property { .array(of: "a{sv}", $0.broadcast?.sources ?? []) },
+                "Size": property { $0.sentSize.asValue },
+                "StartedAt": property { .uint64($0.startedAt) },
+                "Owner": property { .string($0.owner?.text ?? "") },
+                "OwnerIdentity": property { .string($0.ownerIdentity?.name ?? "") },
+                "OwnerPid": property { .uint32($0.owner == nil ? 0 : $0.ownerIdentity?.processID ?? 0) },
+                "Title": property { .string($0.options.title) },
+                "Allowed": property { .strings($0.options.allow) },
+                "Subscriptions": property { .objectPaths($0.subscriptions.map(\.path)) },
+                "LastErrorName": property { .string($0.lastError.name) },
+                "LastError": property { .string($0.lastError.message) },
+                "Statistics": property { $0.pool.statistics.asValue },
+            ])
+    }
+
+    private func method(_ act: Act, _ body: @escaping (Track, Call, Identity) -> Void) -> (Call) -> Void {
+        { [weak self] call in
+            self?.whenPermitted(act, call) { identity in
+                guard let self else { return }
+                whenSettled {
+                    if self.isGone { return call.fail(AgentError(.unknownObject, "\(self.path) has been destroyed")) }
+                    body(self, call, identity)
+                }
+            }
+        }
+    }
+
+    private func property(_ get: @escaping (Track) -> Value, set: ((Track, Value, Call) -> Void)? = nil) -> Property {
+        // The object is exported for as long as the track lives.
+        let getter: () -> Value = { [unowned self] in get(self) }
+        guard let set else { return Property(get: getter) }
+        return Property(get: getter) { [weak self] value, call in
+            guard let self else { return }
+            set(self, value, call)
+        }
+    }
+
+    /// Finds out who calls, and goes on when that one may; else answers NotAllowed, which names both and what is missing.
+    func whenPermitted(_ act: Act, _ call: Call, _ body: @escaping (Identity) -> Void) {
+        agent.clients.identify(call.sender) { [weak self] identity in
+            guard let self, !isGone else { return call.fail(AgentError(.unknownObject, "\(call.path) has been destroyed")) }
+            adopt(call.sender, identity)
+            let standing = Standing(
+                isOwner: owner == call.sender, isAllowed: allows(call.sender, identity), isSandboxed: identity.isSandboxed,
+                isDesktopTrack: isDesktopTrack)
+            if Policy.permits(act, standing) { return body(identity) }
+            call.fail(refusal(act, call, identity))
+        }
+    }
+
+    private func allows(_ name: BusName, _ identity: Identity) -> Bool {
+        options.allow.contains(identity.name) || options.allow.contains(name.text)
+    }
+
+    private func refusal(_ act: Act, _ call: Call, _ identity: Identity) -> AgentError {
+        let owner = isDesktopTrack ? "nobody" : ownerIdentity?.name ?? "nobody"
+        let remedy =
+            switch act {
+            case .subscribe: "its owner can permit it with Allow(\"\(identity.name)\") or the option allow=[\"\(identity.name)\"]"
+            case .stop, .start: "a sandboxed program may do that on its own tracks only: make one with CreateTrack"
+            case .manage: "only its owner may: make a track of your own with CreateTrack"
+            }
+        return AgentError(.notAllowed, "\(call.member) on \(path), owned by \(owner), is not for \(identity.name): \(remedy)")
+    }
+
+    // MARK: - Methods
+
+    private func handleStartCapture(_ call: Call) {
+        startCapture()
+        call.reply()
+    }
+
+    private func handleStartBroadcast(_ call: Call) {
+        do throws(AgentError) {
+            var reader = OptionReader(call.options(at: 0))
+            let start = try StartOptions(&reader)
+            try reader.finish()
+            try startBroadcast(start, start.waits ? { error in call.answer(error) } : nil)
+            if !start.waits { call.reply() }
+        } catch {
+            call.fail(error)
+        }
+    }
+
+    private func handleSwitchSource(_ call: Call) {
+        guard machine.isActive else {
+            return call.fail(AgentError(.notActive, "nothing is being broadcast: call StartBroadcast to choose a source"))
+        }
+        call.fail(.unsupported("SwitchSource", "stop the broadcast and start it again to choose another source"))
+    }
+
+    private func handleStopBroadcast(_ call: Call, _ identity: Identity) {
+        stopBroadcast(.stopped(by: identity))
+        whenSettled { call.reply() }
+    }
+
+    private func handleSubscribe(_ call: Call, _ identity: Identity) {
+        do throws(AgentError) {
+            let options = try SubscribeOptions(call.options(at: 0))
+            try agent.checkSubscriptionLimit(call.sender)
+            let (path, reading) = try subscribe(options, call.sender, identity)
+            call.reply([.objectPath(path), reading])
+        } catch {
+            call.fail(error)
+        }
+    }
+
+    private func handleUnsubscribeAll(_ call: Call) {
+        let name = call.arguments[0].asString ?? ""
+        guard name.isEmpty || BusName(name)?.isUnique == true else {
+            return call.fail(.invalid("subscriber", "is \"\(name)\"; it is a unique bus name such as :1.42, or \"\" for the caller's own"))
+        }
+        let subscriber = name.isEmpty ? call.sender.text : name
+        let end = { [weak self] in
+            guard let self else { return }
+            endSubscriptions(where: { $0.subscriber.text == subscriber }) { call.reply() }
+        }
+        // One's own are always one's own.
+        if subscriber == call.sender.text { end() } else { whenPermitted(.manage, call) { _ in end() } }
+    }
+
+    private func handleAllow(_ call: Call) {
+        do throws(AgentError) {
+            let name = try TrackOptions.checkIdentity("identity", call.arguments[0].asString ?? "")
+            if !options.allow.contains(name) { options.allow.append(name) }
+            watchAllowed()
+            publish()
+            call.reply()
+        } catch {
+            call.fail(error)
+        }
+    }
+
+    private func handleDisallow(_ call: Call) {
+        do throws(AgentError) {
+            let name = try TrackOptions.checkIdentity("identity", call.arguments[0].asString ?? "")
+            options.allow.removeAll { $0 == name }
+            publish()
+            endSubscriptions { subscription in
+                let isNamed = subscription.identity.name == name || subscription.subscriber.text == name
+                return isNamed && !self.allows(subscription.subscriber, subscription.identity)
+            } _: {
+                call.reply()
+            }
+        } catch {
+            call.fail(error)
+        }
+    }
+
+    private func handleDestroy(_ call: Call, _ identity: Identity) {
+        if isDesktopTrack {
+            return call.fail(AgentError(.notAllowed, "the desktop track is always there: StopCapture or SetScreenShare(false) ends its share"))
+        }
+        destroy(.stopped(by: identity)) { call.reply() }
+    }
+
+    // MARK: - Properties
+
+    private func handleMuted(_ value: Value, _ call: Call) {
+        let muted = value.asBool ?? false
+        whenPermitted(muted ? .stop : .manage, call) { [weak self] _ in
+            self?.whenSettled {
+                self?.setMuted(muted)
+                call.reply()
+            }
+        }
+    }
+
+    private func handlePreset(_ value: Value, _ call: Call) {
+        whenPermitted(.manage, call) { [weak self] _ in
+            do throws(AgentError) {
+                let preset = try Preset.named(value.asString ?? "")
+                self?.whenSettled {
+                    self?.options.setPreset(preset)
+                    self?.applyOptions()
+                    call.reply()
+                }
+            } catch {
+                call.fail(error)
+            }
+        }
+    }
+
+    private func handleUnbuilt(_ key: String, _ why: String, _ value: Value, _ call: Call) {
+        whenPermitted(.manage, call) { _ in
+            let isDefault = value.asArray?.isEmpty ?? (Region(value) == Region.none)
+            if isDefault { call.reply() } else { call.fail(.unsupported("\"\(key)\"", why)) }
+        }
+    }
+
+    private func handleLayout(_ value: Value, _ call: Call) {
+        whenPermitted(.manage, call) { _ in
+            switch value.asString {
+            case "grid": call.reply()
+            case "row": call.fail(.unsupported("layout \"row\"", "this version shares one source a track"))
+            default: call.fail(.invalid("Layout", "is \(value.text); there are grid, row"))
+            }
+        }
+    }
+}
+
+extension Call {
+    /// Answers a call that waited for an outcome.
+    func answer(_ error: AgentError?, _ values: [Value] = []) {
+        if let error { fail(error) } else { reply(values) }
+    }
+}
+
+extension End {
+    static func stopped(by identity: Identity) -> End { End(cause: .stopped, detail: "stopped by \(identity.name)") }
+}
+
+extension FrameStatistics {
+    /// `Statistics` of the contract.
+    fileprivate var asValue: Value {
+        let age = lastFrameAt.map { (Instant.now - $0).microseconds } ?? 0
+        let counters: [(String, UInt64)] = [
+            ("received", received), ("delivered", delivered), ("coalesced", coalesced), ("unread", unread), ("corrupted", corrupted),
+            ("cursor-only", cursorOnly), ("dropped", dropped), ("footprint", UInt64(footprint)), ("pool-capacity", UInt64(capacity)),
+            ("last-frame-age-us", UInt64(clamping: age)), ("latency-p50-us", UInt64(clamping: latencyMedian?.microseconds ?? 0)),
+            ("latency-p99-us", UInt64(clamping: latencyP99?.microseconds ?? 0)),
+        ]
+        return .dictionary(key: "s", value: "t", counters.map { Value.Entry(key: .string($0.0), value: .uint64($0.1)) })
+    }
+}

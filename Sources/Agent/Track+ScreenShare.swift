@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+import DBus
+
+/// The one call, `Agent.SetScreenShare`, on the desktop track.
+extension Track {
+    /// SetScreenShare(true): listens and opens the picker, joins a start that is under way, or applies live options.
+    func share(_ call: Call) {
+        do throws(AgentError) {
+            let given = call.options(at: 1)
+            var reader = OptionReader(given)
+            // A new share starts from the defaults; one that runs goes on from what it has.
+            let isUnderWay = machine.isChoosing || machine.isActive
+            var new = isUnderWay ? options : TrackOptions()
+            try new.apply(&reader)
+            let start = try StartOptions(&reader)
+            try reader.finish()
+            let waiter: ((AgentError?) -> Void)? = start.waits ? { [path] error in call.answer(error, [.objectPath(path)]) } : nil
+            if isUnderWay {
+                try checkLive(new, given)
+                apply(new)
+                if let waiter, machine.isChoosing { return joinStart(waiter) }
+            } else {
+                if let other = agent.pickingTrack {
+                    throw AgentError(.busy, "the picker of \(other.path) is open: one is shown at a time, try again when it is closed")
+                }
+                apply(new)
+                startCapture()
+                try startBroadcast(start, waiter)
+                if waiter != nil { return }
+            }
+            call.reply([.objectPath(path)])
+        } catch {
+            call.fail(error)
+        }
+    }
+
+    /// SetScreenShare(false): closes an open picker, or ends broadcast and capture.
+    func stopSharing(_ call: Call, _ identity: Identity) {
+        do throws(AgentError) {
+            // Accepted and checked, as for true: a client passes the same ones.
+            var reader = OptionReader(call.options(at: 1))
+            var ignored = TrackOptions()
+            try ignored.apply(&reader)
+            _ = try StartOptions(&reader)
+            try reader.finish()
+        } catch {
+            return call.fail(error)
+        }
+        stopCapture(.stopped(by: identity)) { [path] in call.reply([.objectPath(path)]) }
+    }
+
+    private func apply(_ new: TrackOptions) {
+        options = new
+        applyOptions()
+    }
+
+    /// - Throws: `Busy`, naming what only a new start can change.
+    private func checkLive(_ new: TrackOptions, _ given: [String: Value]) throws(AgentError) {
+        var frozen: [String] = []
+        if new.sources != options.sources { frozen.append("sources") }
+        if new.cursorIsHidden != options.cursorIsHidden { frozen.append("cursor") }
+        if new.isDetached != options.isDetached { frozen.append("detached") }
+        guard !frozen.isEmpty else { return }
+        throw AgentError(.busy, "\(frozen.joined(separator: ", ")) cannot change while the share is under way: call SetScreenShare(false) first")
+    }
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: MIT
+import Contract
+import DBus
+import Frames
+import Loop
+import Streams
+
+/// One share: its options, its state, its portal session, its subscriptions.
+///
+/// The states are ``TrackMachine``'s; this class executes the actions, and keeps the order of a transition: the streams' end, the
+/// track's `PropertiesChanged`, the agent's, the signal, the replies. While an end waits for its streams, whatever else would change
+/// the track waits too (``whenSettled(_:)``).
+final class Track {
+    let path: ObjectPath
+    unowned let agent: Agent
+    let streams: TrackStreams
+    let isDesktopTrack: Bool
+    let log = Log("track")
+
+    var options: TrackOptions
+    /// The client that owns the track; nil when nobody does.
+    var owner: BusName?
+    /// Kept when the owner has left.
+    var ownerIdentity: Identity?
+    var isMuted = false
+    private(set) var machine = TrackMachine()
+    private(set) var broadcast: Broadcast?
+    private(set) var startedAt: UInt64 = 0
+    private(set) var lastError: (name: String, message: String) = ("", "")
+    private(set) var subscriptions: [TrackSubscription] = []
+    private(set) var isGone = false
+
+    let pool = FramePool()
+    private(set) lazy var object = makeObject()
+    private var pace: Pace?
+    private var lastSubscription: UInt64 = 0
+    private var start = StartInProgress()
+    private var isSettling = false
+    private var settled: [() -> Void] = []
+    private var firstFrameTimer: Timer?
+
+    /// What belongs to the start that is under way.
+    private struct StartInProgress {
+        var options: StartOptions?
+        /// Those who wait for frames or for the error.
+        var waiters: [(AgentError?) -> Void] = []
+    }
+
+    init(_ path: ObjectPath, _ options: TrackOptions, owner: BusName?, _ identity: Identity?, agent: Agent, isDesktopTrack: Bool = false) {
+        (self.path, self.options, self.agent, self.isDesktopTrack) = (path, options, agent, isDesktopTrack)
+        (self.owner, ownerIdentity) = (owner, identity)
+        streams = agent.streams.openTrack(pool: pool, rates: options.asRates)
+        _ = object
+        watchAllowed()
+    }
+
+    var isActive: Bool { machine.isActive }
+    var isPicking: Bool { broadcast?.isPicking ?? false }
+
+    // MARK: - Starting and stopping
+
+    func startCapture() { perform(machine.startCapture()) }
+
+    /// Opens the picker.
+    ///
+    /// - Parameter waiter: called when frames flow, or with the error; nil for a caller that does not wait.
+    func startBroadcast(_ start: StartOptions, _ waiter: ((AgentError?) -> Void)?) throws(AgentError) {
+        if !machine.isChoosing, machine.isCapturing, !machine.isActive, let other = agent.pickingTrack {
+            throw AgentError(.busy, "the picker of \(other.path) is open: one is shown at a time, try again when it is closed")
+        }
+        let actions = try machine.startBroadcast()
+        self.start = StartInProgress(options: start, waiters: waiter.map { [$0] } ?? [])
+        lastError = ("", "")
+        perform(actions)
+    }
+
+    /// Waits for the outcome of the start that is under way.
+    func joinStart(_ waiter: @escaping (AgentError?) -> Void) { start.waiters.append(waiter) }
+
+    func stopBroadcast(_ end: End) { perform(machine.stopBroadcast(end)) }
+
+    /// Ends a broadcast or closes the picker, then stops capturing; `completion` comes when all is announced.
+    func stopCapture(_ end: End, _ completion: @escaping () -> Void = {}) {
+        stopBroadcast(end)
+        whenSettled { [self] in
+            perform(machine.stopCapture())
+            completion()
+            agent.removeIfAbandoned(self)
+        }
+    }
+
+    /// Ends everything that hangs on the track, and takes it off the bus.
+    func destroy(_ end: End, _ completion: @escaping () -> Void = {}) {
+        stopBroadcast(end)
+        whenSettled { [self] in
+            guard !isGone else { return completion() }
+            isSettling = true
+            streams.close { [self] in
+                perform(machine.stopCapture())
+                isGone = true
+                object.remove()
+                agent.forget(self)
+                settle()
+                completion()
+            }
+        }
+    }
+
+    /// Runs `body` now, or as soon as the transition that is under way is announced.
+    func whenSettled(_ body: @escaping () -> Void) {
+        if isSettling { settled.append(body) } else { body() }
+    }
+
+    private func settle() {
+        isSettling = false
+        while !isSettling, !settled.isEmpty { settled.removeFirst()() }
+    }
+
+    // MARK: - Executing the machine's actions
+
+    private func perform(_ actions: [TrackMachine.Action]) {
+        for action in actions {
+            switch action {
+            case .openPicker(let generation): openPicker(generation)
+            case .capture(let generation): capture(generation)
+            case .release: release()
+            case .settle(let generation, let milliseconds):
+                agent.loop.after(.milliseconds(milliseconds)) { [weak self] in
+                    guard let self else { return }
+                    perform(machine.settled(generation))
+                }
+            case .announce(let announcement): announce(announcement)
+            }
+        }
+    }
+
+    private func openPicker(_ generation: UInt64) {
+        guard let start = start.options else { return }
+        log.info("\(path): the picker is asked for; owner=\(ownerIdentity?.name ?? "-") title=\"\(options.title)\"")
+        broadcast = Broadcast(options, start, portal: agent.portal, captures: agent.captures, pool: pool) { [weak self] event in
+            self?.handle(event, generation)
+        }
+    }
+
+    private func handle(_ event: Broadcast.Event, _ generation: UInt64) {
+        switch event {
+        case .granted: perform(machine.granted(generation))
+        case .failed(let error): perform(machine.startFailed(generation, error))
+        case .firstFrame: perform(machine.firstFrame(generation))
+        case .ended(let end): perform(machine.ended(generation, end))
+        case .changed: publish()
+        }
+    }
+
+    private func capture(_ generation: UInt64) {
+        firstFrameTimer = agent.loop.after(.seconds(15)) { [weak self] in
+            guard let self else { return }
+            perform(machine.firstFrameIsLate(generation))
+        }
+        broadcast?.capture()
+    }
+
+    private func release() {
+        firstFrameTimer?.cancel()
+        firstFrameTimer = nil
+        broadcast?.release()
+        pace = nil
+    }
+
+    private func announce(_ announcement: TrackMachine.Announcement) {
+        switch announcement {
+        case .changed:
+            publish()
+        case .started:
+            firstFrameTimer?.cancel()
+            startedAt = wallClockMicroseconds()
+            updatePlaceholder()
+            pace = Pace(self)
+            log.info("\(path): broadcast active; size=\(sentSize)")
+            publish()
+            object.emit("BroadcastStarted")
+            answerWaiters(nil)
+        case .startFailed(let error):
+            broadcast = nil
+            lastError = (error.name.dbusName, error.message)
+            log.info("\(path): start failed; error=\(error.name.rawValue) detail=\"\(error.message)\"")
+            publish()
+            object.emit("StartFailed", [.string(error.name.dbusName), .string(error.message)])
+            answerWaiters(error)
+        case .finished(let end):
+            finish(end)
+        }
+    }
+
+    private func finish(_ end: End) {
+        isSettling = true
+        let counts = pool.statistics
+        log.info(
+            "\(path): broadcast finished; reason=\(end.cause.reason) detail=\"\(end.detail)\" received=\(counts.received) "
+                + "delivered=\(counts.delivered) coalesced=\(counts.coalesced) footprint=\(counts.footprint)")
+        broadcast = nil
+        startedAt = 0
+        if end.cause.isFault { lastError = (end.asError.name.dbusName, end.asError.message) }
+        streams.finishBroadcast { [self] in
+            isSettling = false
+            publish()
+            object.emit("BroadcastFinished", [.string(end.cause.reason), .string(end.detail)])
+            settle()
+        }
+        updatePlaceholder()
+    }
+
+    private func answerWaiters(_ error: AgentError?) {
+        let waiters = start.waiters
+        start = StartInProgress()
+        for waiter in waiters { waiter(error) }
+    }
+
+    /// Announces what has changed: the track's own properties, then the agent's.
+    func publish() {
+        guard !isSettling, !isGone else { return }
+        object.publish()
+        agent.publish()
+    }
+
+    // MARK: - Options and readers
+
+    func setMuted(_ muted: Bool) {
+        isMuted = muted
+        updatePlaceholder()
+        log.info("\(path): \(muted ? "muted" : "unmuted")")
+        publish()
+    }
+
+    /// Gives changed options to what runs.
+    func applyOptions() {
+        streams.rates = options.asRates
+        watchAllowed()
+        publish()
+    }
+
+    /// A right that was given to a connection ends with it, also when it never called.
+    func watchAllowed() {
+        for name in options.allow.compactMap(BusName.init) where name.isUnique { agent.clients.watch(name) }
+    }
+
+    private func updatePlaceholder() { streams.showsPlaceholder = isMuted || !machine.isActive }
+
+    func subscribe(
+        _ options: SubscribeOptions, _ subscriber: BusName, _ identity: Identity
+    ) throws(AgentError) -> (path: ObjectPath, reading: Value) {
+        lastSubscription += 1
+        guard let path = path.appending("subscription")?.appending("\(lastSubscription)") else {
+            throw AgentError(.failed, "no object path is left")
+        }
+        let (subscription, reading) = try TrackSubscription.make(path, options, of: self, for: subscriber, identity)
+        subscriptions.append(subscription)
+        log.info("\(path): subscribed; identity=\(identity.name) format=\(options.format.rawValue)")
+        publish()
+        return (path, reading)
+    }
+
+    /// Ends the subscriptions that fit, then calls back.
+    func endSubscriptions(where fits: (TrackSubscription) -> Bool, _ completion: @escaping () -> Void) {
+        let leaving = subscriptions.filter(fits)
+        var left = leaving.count
+        if left == 0 { return completion() }
+        for subscription in leaving {
+            subscription.end {
+                left -= 1
+                if left == 0 { completion() }
+            }
+        }
+    }
+
+    func forget(_ subscription: TrackSubscription, _ why: StreamEnd) {
+        subscriptions.removeAll { $0 === subscription }
+        log.info("\(subscription.path): ended; why=\(why)")
+        publish()
+    }
+
+    /// Who owns a track may have left and come back as another connection of the same program.
+    func adopt(_ name: BusName, _ identity: Identity) {
+        guard owner == nil, options.isDetached, !isDesktopTrack, identity.name == ownerIdentity?.name, !identity.name.hasSuffix(":") else { return }
+        (owner, ownerIdentity) = (name, identity)
+        publish()
+    }
+
+    /// A client has left the bus: what it owned ends, unless it asked for more; a right that its name had goes with it.
+    func clientLeft(_ name: BusName) {
+        if options.allow.contains(name.text) {
+            options.allow.removeAll { $0 == name.text }
+            publish()
+        }
+        guard owner == name else { return }
+        owner = nil
+        if options.isDetached {
+            publish()
+            agent.removeIfAbandoned(self)
+        } else {
+            destroy(End(cause: .ownerLeft, detail: "the program that owned the share has left the bus"))
+        }
+    }
+
+    /// Size of the picture that is sent, pixels; 0x0 when there is none.
+    var sentSize: PixelSize {
+        guard machine.isActive, let size = broadcast?.format?.size else { return PixelSize(width: 0, height: 0) }
+        return size.fitted(into: options.effectiveMaxSize)
+    }
+}
+
+extension TrackOptions {
+    fileprivate var asRates: StreamRates {
+        let limit = effectiveMaxSize
+        return StreamRates(
+            maxSize: limit.width == 0 && limit.height == 0 ? nil : limit, frameRate: effectiveFrameRate, bitrate: effectiveBitrate)
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+import Agent
+import Contract
+import DBus
+import Glibc
+import Loop
+
+/// The process of the agent: options, signals, the bus name, and the way out.
+struct Program {
+    private static let usage = """
+        usage: vitrine-agent [--log-level error|warning|info|debug]
+
+        The screen-share agent of this desktop session. It owns org.vitrine.ScreenShare1 on the session bus, listens there for programs
+        that want to share the screen or to read a share, and shows nothing by itself. Usually the bus or the session starts it.
+
+          --log-level LEVEL  least important lines on standard error (info); VITRINE_LOG=LEVEL is the same
+          --version          print the version
+          --help             print this
+
+        It exits with 0 when it was asked to leave or another agent runs already, 1 when the session bus cannot be reached, 2 for wrong usage.
+        See busctl --user introspect org.vitrine.ScreenShare1 /org/vitrine/ScreenShare1
+        """
+
+    private let arguments: [String]
+    private let log = Log("agent")
+
+    init(arguments: [String]) { self.arguments = arguments }
+
+    func run() -> Int32 {
+        if let code = readOptions() { return code }
+        signal(SIGPIPE, SIG_IGN)
+        do {
+            let loop = try EventLoop()
+            var agent: Agent?
+            try loop.onSignals([SIGTERM, SIGINT, SIGHUP]) { _ in
+                if let agent { agent.leave { loop.stop() } } else { loop.stop() }
+            }
+            let connection = try Connection.open(.session, on: loop)
+            let newAgent = try Agent(on: connection)
+            agent = newAgent
+            var code: Int32 = 0
+            connection.onDisconnect = {
+                log.info("the session bus has ended")
+                loop.stop()
+            }
+            let name = BusName(static: "org.vitrine.ScreenShare1")
+            connection.onNameLost = { _ in
+                log.warning("another program has taken \(name)")
+                newAgent.leave { loop.stop() }
+            }
+            // Last: whoever sees the name finds all objects.
+            connection.requestName(name) { result in
+                switch result {
+                case .success:
+                    log.info("version \(Contract.packageVersion) listens on the session bus")
+                case .failure(.nameTaken):
+                    log.info("an agent runs already: nothing to do")
+                    loop.stop()
+                case .failure(let error):
+                    log.error("cannot get the name \(name): \(error)")
+                    code = 1
+                    loop.stop()
+                }
+            }
+            loop.run()
+            connection.close()
+            return code
+        } catch {
+            log.error("cannot start: \(error); is DBUS_SESSION_BUS_ADDRESS set?")
+            return 1
+        }
+    }
+
+    /// - Returns: the exit code when there is nothing to run.
+    private func readOptions() -> Int32? {
+        if let text = Environment.value(of: "VITRINE_LOG") {
+            guard let level = LogLevel(name: text) else { return misuse("VITRINE_LOG is \"\(text)\"") }
+            Log.level = level
+        }
+        var left = arguments[...]
+        while let argument = left.popFirst() {
+            let (option, inline) = split(argument)
+            switch option {
+            case "--help", "-h": return say(Program.usage)
+            case "--version": return say("vitrine-agent \(Contract.packageVersion)")
+            case "--log-level":
+                guard let text = inline ?? left.popFirst() else { return misuse("--log-level lacks its level") }
+                guard let level = LogLevel(name: text) else { return misuse("\"\(text)\" is no level; there are error, warning, info, debug") }
+                Log.level = level
+            default: return misuse("\"\(argument)\" is not an option")
+            }
+        }
+        return nil
+    }
+
+    private func split(_ argument: String) -> (option: String, value: String?) {
+        guard argument.hasPrefix("--"), let equals = argument.firstIndex(of: "=") else { return (argument, nil) }
+        return (String(argument[..<equals]), String(argument[argument.index(after: equals)...]))
+    }
+
+    private func say(_ text: String) -> Int32 {
+        print(text)
+        return 0
+    }
+
+    private func misuse(_ text: String) -> Int32 {
+        Environment.complain("vitrine-agent: \(text); see vitrine-agent --help\n")
+        return 2
+    }
+}
