@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: MIT
+import Loop
+
+final class CaptureLoop {
+    init(_ loop: EventLoop) {}
+    func handle(_ command: CaptureThread.Command) {}
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+public import Frames
+public import Loop
+
+/// Which part of a source is shown, and which parts of it never.
+///
+/// Units: pixels of the source, upright, before the crop.
+public struct CaptureView: Equatable, Sendable {
+    /// The part that is shown; nil is all of it. Cut to the source at each resize; when nothing is left, the picture is black.
+    public var crop: PixelRect?
+    /// Parts that are black before anything else sees the picture.
+    public var masks: [PixelRect]
+
+    /// A view of a source.
+    public init(crop: PixelRect? = nil, masks: [PixelRect] = []) { (self.crop, self.masks) = (crop, masks) }
+}
+
+/// One stream that is to be captured: what the portal granted, and where its frames go.
+public struct CaptureRequest: Sendable {
+    /// Chosen by the caller; never used again. Every event carries it.
+    public var id: UInt64
+    /// The portal's PipeWire connection, of OpenPipeWireRemote. It is duplicated: it stays the caller's, and one connection serves one request.
+    public var remote: FileDescriptor
+    /// The node that the portal named.
+    public var node: UInt32
+    /// The node's serial, where the portal gave one: unlike the number it is never used again.
+    public var serial: UInt64?
+    /// Where the frames go.
+    public var pool: FramePool
+    /// The most frames a second that the source is asked for; nil is as many as it has.
+    public var maxFrameRate: UInt32?
+    /// What of the source is shown.
+    public var view: CaptureView
+    /// Gets all events of this request, in order.
+    public var events: Inbox<CaptureEvent>
+
+    /// A request for one stream.
+    public init(
+        id: UInt64, remote: FileDescriptor, node: UInt32, serial: UInt64? = nil, pool: FramePool, maxFrameRate: UInt32? = nil,
+        view: CaptureView = CaptureView(), events: Inbox<CaptureEvent>
+    ) {
+        (self.id, self.remote, self.node, self.serial, self.pool) = (id, remote, node, serial, pool)
+        (self.maxFrameRate, self.view, self.events) = (maxFrameRate, view, events)
+    }
+}
+
+/// How a producer hands over its pixels.
+public enum BufferMemory: String, Sendable {
+    /// Shared memory with a descriptor.
+    case sharedMemory = "MemFd"
+    /// Memory that PipeWire mapped.
+    case pointer = "MemPtr"
+    /// Linear memory of a graphics device.
+    case dmaBuf = "DmaBuf"
+}
+
+/// What was negotiated with a source, as far as people may want to see it.
+public struct StreamFormat: Equatable, Sendable {
+    /// Of the picture in the pool: after transform and crop.
+    public var size: PixelSize
+    /// Of the source, upright: what crop and masks refer to.
+    public var sourceSize: PixelSize
+    /// The order of a pixel's bytes; ``PixelFormat/name`` is PipeWire's name.
+    public var pixelFormat: PixelFormat
+    /// Bytes from one row of the source to the next.
+    public var strideBytes: Int
+    /// The kind of memory.
+    public var memory: BufferMemory
+}
+
+/// Why a request came to nothing.
+public enum CaptureError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// PipeWire's library could not be started.
+    case libraryFailed(String)
+    /// The portal's descriptor leads nowhere.
+    case cannotConnect(Errno)
+    /// The node that the portal named is not there.
+    case nodeMissing(node: UInt32)
+    /// The source has no format that can be read; these are its own.
+    case noCommonFormat(offered: [String])
+    /// No format was agreed on in time; these are the source's, as far as known.
+    case negotiationTimedOut(offered: [String])
+    /// The source's memory cannot be read.
+    case unusableMemory(String)
+    /// PipeWire says that the stream failed.
+    case streamFailed(String)
+
+    /// What is wrong, and what to do about it.
+    public var description: String {
+        switch self {
+        case .libraryFailed(let text):
+            "PipeWire's library cannot start (\(text)): is libspa-0.2-modules installed?"
+        case .cannotConnect(let errno):
+            "the portal's PipeWire connection cannot be used (\(errno)): is PipeWire running?"
+        case .nodeMissing(let node):
+            "the source is gone: PipeWire has no node \(node) any more; choose it again"
+        case .noCommonFormat(let offered):
+            "the source offers only \(offered.joined(separator: ", ")); needed is 8-bit RGB in shared memory or linear DMA-BUF"
+        case .negotiationTimedOut(let offered) where offered.isEmpty:
+            "PipeWire negotiated no format with the source: does a session manager (WirePlumber) run?"
+        case .negotiationTimedOut(let offered):
+            "PipeWire negotiated no format with the source, which offers \(offered.joined(separator: ", ")); does a session manager (WirePlumber) run?"
+        case .unusableMemory(let text):
+            "the source's pictures lie in memory that cannot be read: \(text)"
+        case .streamFailed(let text):
+            "PipeWire ended the stream: \(text)"
+        }
+    }
+}
+
+/// What happened to a request. Events of one request come in order; `closed` is the last.
+public enum CaptureEvent: Equatable, Sendable {
+    /// The picture has another size, or the source's memory another layout. Comes before the first frame of that kind is announced.
+    case formatChanged(id: UInt64, StreamFormat)
+    /// The first picture is in the pool. Once.
+    case firstFrame(id: UInt64)
+    /// The source stopped for a while: minimised, locked. The last picture stays.
+    case paused(id: UInt64)
+    /// The source goes on.
+    case resumed(id: UInt64)
+    /// The source is gone: window closed, monitor unplugged, sharing ended. Once, and no more frames come.
+    case sourceRemoved(id: UInt64)
+    /// PipeWire is gone. Once, and no more frames come.
+    case disconnected(id: UInt64)
+    /// The request came to nothing, or broke. Once, and no more frames come.
+    case failed(id: UInt64, CaptureError)
+    /// Everything of the request is gone, its descriptor is closed. The answer to ``CaptureThread/close(_:)``.
+    case closed(id: UInt64)
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+public import Loop
+
+/// The thread on which PipeWire lives: it reads the streams of all tracks and writes their pictures into the tracks' pools.
+///
+/// Thread: any may call; nothing here waits, except ``stop()``.
+public final class CaptureThread: Sendable {
+    private let thread: LoopThread
+    private let commands: Inbox<Command>
+
+    enum Command: Sendable {
+        case open(CaptureRequest)
+        case setView(id: UInt64, CaptureView)
+        case close(id: UInt64)
+        case stop
+    }
+
+    private init(thread: LoopThread, commands: Inbox<Command>) { (self.thread, self.commands) = (thread, commands) }
+
+    /// Starts the thread. PipeWire's library is loaded with the first request.
+    ///
+    /// - Throws: when there is no thread or descriptor to be had.
+    public static func start() throws(Errno) -> CaptureThread {
+        let (thread, commands) = try LoopThread.start(name: "capture") { loop in
+            let capture = CaptureLoop(loop)
+            return loop.makeInbox { (command: Command) in capture.handle(command) }
+        }
+        return CaptureThread(thread: thread, commands: commands)
+    }
+
+    /// Begins to capture. Failures come as events.
+    public func open(_ request: CaptureRequest) { commands.send(.open(request)) }
+
+    /// Changes what of a source is shown, from the next picture on; new masks at once, also in the picture that is already there.
+    public func setView(_ id: UInt64, _ view: CaptureView) { commands.send(.setView(id: id, view)) }
+
+    /// Ends a request, whatever state it is in. ``CaptureEvent/closed(id:)`` follows, also when the id is not known.
+    public func close(_ id: UInt64) { commands.send(.close(id: id)) }
+
+    /// Closes what is open, without events, and ends the thread. Returns when it has ended.
+    public func stop() {
+        commands.send(.stop)
+        thread.stop()
+    }
+}
