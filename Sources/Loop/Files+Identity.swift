@@ -17,7 +17,7 @@ extension Files {
     public static func target(of link: String) -> String? {
         var bytes = [UInt8](repeating: 0, count: 4_096)
         let count = bytes.withUnsafeMutableBytes { buffer in
-            readlink(link, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
+            buffer.withMemoryRebound(to: CChar.self) { text in text.baseAddress.map { readlink(link, $0, text.count) } ?? -1 }
         }
         guard count >= 0 else { return nil }
         return String(decoding: bytes.prefix(count), as: UTF8.self)
