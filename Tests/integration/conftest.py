@@ -1,43 +1,38 @@
 # SPDX-License-Identifier: MIT
-"""Fixtures of the integration tests: a world of its own for each test, and its logs when the test fails."""
+"""Fixtures of the integration tests: a world of its own for each test."""
 
 import pytest
 
 from harness import Session
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item, call):
-    outcome = yield
-    report = outcome.get_result()
-    if report.failed:
-        for session in item.stash.get(SESSIONS, []):
-            report.sections.append(("logs of the session", session.processes.report()))
+class Maker:
+    """Makes sessions, with the arguments of `Session`, and takes them all down after the test."""
 
+    def __init__(self):
+        self.worlds = []
 
-SESSIONS = pytest.StashKey()
+    def __call__(self, **arguments):
+        session = Session(**arguments)
+        session.__enter__()
+        self.worlds.append(session)
+        return session
 
 
 @pytest.fixture
-def make_session(request):
-    """Makes sessions: `make_session(portal="activated", agent="absent")`. All are taken down after the test."""
-    sessions = request.node.stash.setdefault(SESSIONS, [])
-
-    def make(**arguments):
-        session = Session(**arguments)
-        session.__enter__()
-        sessions.append(session)
-        return session
-
-    yield make
-    for session in sessions:
+def make_session():
+    """`make_session(portal="activated", agent="absent")` is a world that differs from the usual one."""
+    maker = Maker()
+    yield maker
+    for session in maker.worlds:
         session.close()
 
 
 @pytest.fixture
-def session(make_session):
+def session():
     """The usual world: everything runs, nothing is shared yet."""
-    return make_session()
+    with Session() as session:
+        yield session
 
 
 @pytest.fixture

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""The whole way on a real desktop: the real portal, the real picker, and what is really on the screen."""
+
+import pytest
+
+from harness import ERROR, BusError
+
+MONITOR, WINDOW = 1, 2
+
+
+def picture_of(track, tmp_path, name="share.webm"):
+    """The last picture of a recording that is made now, as ffmpeg decodes it."""
+    subscription = track.subscribe()
+    recording = subscription.record(tmp_path / name)
+    subscription.wait_until("Statistics", lambda statistics: statistics["sent"] >= 1)
+    subscription.unsubscribe()
+    return recording.wait_for_end().frames()[-1]
+
+
+def difference(picture, expected):
+    """The mean difference of two pictures, in steps of 256."""
+    assert picture.shape == expected.shape, f"{picture.shape} is not {expected.shape}"
+    return abs(picture.astype(int) - expected.astype(int)).mean()
+
+
+def begin(agent, **options):
+    """Asks for a share on the desktop track and waits until its picker is to be seen."""
+    pending = agent.start_screen_share(True, wait=True, **options)
+    agent.desktop.wait_for_change("State", "choosing")
+    return pending
+
+
+def share(desktop, agent, options=None, **choice):
+    """A share that the person agrees to; returns when frames flow."""
+    pending = begin(agent, **(options or {}))
+    desktop.hand.share(**choice)
+    pending.wait()
+    return agent.desktop
+
+
+def names_since(agent, mark):
+    """The signals of the contract since a mark."""
+    return [event.name for event in agent.events[mark:] if event.kind == "signal" and event.interface.startswith("org.vitrine.")]
+
+
+def test_the_chosen_monitor_is_what_readers_see(desktop, agent, tmp_path):
+    track = agent.desktop
+    pending = begin(agent)
+    desktop.hand.wait_for_picker()
+    assert (track.get("IsCapturing"), track.get("IsBroadcastActive"), agent.get("IsBroadcastActive")) == (True, False, False)
+    assert not pending.done
+
+    desktop.hand.share(index=0)
+    assert pending.wait() == (track.path,)
+    assert (track.state, agent.get("IsBroadcastActive")) == ("active", True)
+    assert names_since(agent, 0) == ["BroadcastStarted"]
+    (source,) = track.get("Sources")
+    assert source["type"] == MONITOR
+    assert tuple(source["pixel-size"]) == (1280, 720)
+    desktop.hand.wait_for_indicator()
+
+    assert difference(picture_of(track, tmp_path), desktop.screenshot_of(monitor=0)) < 6
+
+
+def test_the_second_of_two_monitors(desktop, agent, tmp_path):
+    track = share(desktop, agent, index=1)
+    (source,) = track.get("Sources")
+    assert tuple(source["pixel-size"]) == (1024, 768)
+    assert tuple(source["position"]) == (1280, 0)
+    picture = picture_of(track, tmp_path)
+    assert difference(picture, desktop.screenshot_of(monitor=1)) < 6
+    assert difference(picture, desktop.screenshot_of(monitor=0)[:, :1024].repeat(2, axis=0)[:768]) > 40
+
+
+def test_a_window_instead_of_a_monitor(desktop, agent, tmp_path):
+    track = share(desktop, agent, page="Window", name="teal")
+    (source,) = track.get("Sources")
+    assert source["type"] == WINDOW
+    picture = picture_of(track, tmp_path)
+    middle = picture[picture.shape[0] // 4:, picture.shape[1] // 4:].reshape(-1, 3).mean(axis=0)
+    assert abs(middle - (0, 128, 128)).max() < 10
+
+
+def test_windows_only_are_offered_when_only_they_are_asked_for(desktop, agent):
+    begin(agent, sources=WINDOW)
+    desktop.hand.wait_for_picker()
+    rows = desktop.hand.wait("picker_rows")
+    assert any("teal" in row for row in rows) and any("crimson" in row for row in rows), rows
+    desktop.hand.cancel()
+
+
+def test_the_person_ends_the_share_in_the_shells_indicator_and_shares_again(desktop, agent, tmp_path):
+    track = share(desktop, agent, index=0)
+    subscription = track.subscribe()
+    recording = subscription.record(tmp_path / "both.webm")
+    subscription.wait_until("Statistics", lambda statistics: statistics["sent"] >= 1)
+
+    mark = agent.mark()
+    desktop.hand.stop_sharing()
+    finished = track.wait_for_signal("BroadcastFinished", since=mark)
+    assert finished.value[0] == "ended-by-desktop"
+    assert (track.state, track.get("IsCapturing"), track.get("IsBroadcastActive")) == ("listening", True, False)
+    assert names_since(agent, mark) == ["BroadcastFinished"]
+    desktop.hand.wait_for_no_indicator()
+
+    share(desktop, agent, index=1)
+    assert track.state == "active"
+    assert names_since(agent, mark) == ["BroadcastFinished", "BroadcastStarted"]
+    # The reader of the first share sees the second one in the stream that it has, letterboxed into its size.
+    sent = subscription.get("Statistics")["sent"]
+    subscription.wait_until("Statistics", lambda statistics: statistics["sent"] > sent)
+    subscription.unsubscribe()
+    pictures = recording.wait_for_end().frames()
+    assert pictures[0].shape == pictures[-1].shape == (720, 1280, 3)
+    assert abs(pictures[0][600, 640].astype(int) - (192, 32, 32)).max() < 12
+    assert abs(pictures[-1][600, 640].astype(int) - (0, 128, 128)).max() < 12
+    track.stop_broadcast()
+    assert track.state == "listening"
+    desktop.hand.wait_for_no_indicator()
+
+
+def test_a_cancelled_picker_is_a_normal_outcome_and_can_be_tried_again(desktop, agent):
+    track = agent.desktop
+    pending = begin(agent)
+    desktop.hand.cancel()
+    with pytest.raises(BusError) as failure:
+        pending.wait()
+    assert failure.value.name == ERROR + "Cancelled"
+    assert track.wait_for_signal("StartFailed").value[0] == ERROR + "Cancelled"
+    assert (track.state, names_since(agent, 0)) == ("listening", ["StartFailed"])
+
+    share(desktop, agent, index=0)
+    assert names_since(agent, 0) == ["StartFailed", "BroadcastStarted"]
+
+
+def test_a_picker_that_nobody_answers_times_out_and_closes(desktop, agent):
+    track = agent.desktop
+    pending = begin(agent, timeout=3)
+    desktop.hand.wait_for_picker()
+    with pytest.raises(BusError) as failure:
+        pending.wait()
+    assert failure.value.name == ERROR + "TimedOut"
+    assert track.wait_for_signal("StartFailed").value[0] == ERROR + "TimedOut"
+    assert (track.state, names_since(agent, 0)) == ("listening", ["StartFailed"])
+    desktop.hand.wait_for_no_picker()
+
+
+def test_stopping_the_capture_closes_the_picker(desktop, agent):
+    track = agent.desktop
+    pending = begin(agent)
+    desktop.hand.wait_for_picker()
+    track.stop_capture()
+    with pytest.raises(BusError) as failure:
+        pending.wait()
+    assert failure.value.name == ERROR + "Cancelled"
+    assert (track.state, track.get("IsCapturing")) == ("idle", False)
+    desktop.hand.wait_for_no_picker()
+    assert "BroadcastStarted" not in names_since(agent, 0)
+
+
+def test_the_indicator_goes_out_when_the_agent_ends(desktop):
+    process, agent = desktop.start_agent()
+    track = share(desktop, agent, index=0)
+    desktop.hand.wait_for_indicator()
+    assert desktop.processes.end(process) == 0
+    assert track.wait_for_signal("BroadcastFinished").value[0] == "agent-exit"
+    desktop.hand.wait_for_no_indicator()
