@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT
+import CLinux
+import Frames
+import Glibc
+import Loop
+
+/// What an encoder's thread does: it takes the newest picture of the pool, draws it on the canvas, and encodes what has changed.
+///
+/// Between pictures it sleeps. Its timers exist only while something is pending: a picture that came too early for the frame rate, or blocks that
+/// are not sharp yet.
+final class EncodingLoop {
+    /// What is on the canvas.
+    private enum Shown {
+        case nothing
+        /// The picture that was sent last.
+        case picture
+        /// A picture that was not sent, because the placeholder was asked for meanwhile.
+        case unsentPicture
+        case placeholder
+    }
+
+    /// So many packets without a key frame, then one is made anyway: a damaged recording can be joined again.
+    private static let greatestKeyFrameDistance = 3_000
+    /// The coarsest quantizer of the first key frame, and of one of a screen that stands still: who joins must not blur the others' picture.
+    private static let (firstQuantizer, stillQuantizer) = (36, 24)
+
+    /// Kept alive by its thread.
+    private unowned let loop: EventLoop
+    private let pool: FramePool
+    private let reader: FramePool.ReaderID
+    private let flags: Encoder.Flags
+    private let events: @Sendable (EncoderEvent) -> Void
+    private var options: EncodingOptions
+    private var watch: Watch?
+    private var limit: FrameRateLimit
+    private var limitTimer: Timer?
+    private var refinementTimer: Timer?
+    private var nextRefinement = Instant(nanoseconds: 0)
+
+    private var isStopped = false
+    private var isSuspended = true
+    private var isServing = false
+    /// Whether the placeholder is to be shown, as far as the messages say that were handled.
+    private var isHidden: Bool
+    /// Whether the pool may have a frame that was not looked at.
+    private var isRung = true
+    private var wantsKeyFrame = true
+    /// Whether a raw encoding may make its next packet, and whether what is shown will do.
+    private var (isWanted, isWantedAgain) = (false, false)
+
+    private var shown = Shown.nothing
+    /// Whether the canvas shows what the source shows. Nothing but the placeholder is sent while it does not.
+    private var isCurrent = false
+    private var canvas: Canvas?
+    private var blocks = BlockMap(size: PixelSize(width: 16, height: 16))
+    private var codec: VP8Encoder?
+    private var lastTime = Instant(nanoseconds: 0)
+    private var lastChange = Instant(nanoseconds: 0)
+    private var packetsSinceKeyFrame = 0
+
+    static func makeBell() throws(Errno) -> FileDescriptor { FileDescriptor(owning: try Errno.check { clinux_eventfd() }) }
+
+    init(
+        _ loop: EventLoop, pool: FramePool, bell: FileDescriptor, options: EncodingOptions, flags: Encoder.Flags,
+        events: @escaping @Sendable (EncoderEvent) -> Void
+    ) {
+        (self.loop, self.pool, self.options, self.flags, self.events) = (loop, pool, options, flags, events)
+        limit = FrameRateLimit(frameRate: options.rates.frameRate)
+        isHidden = flags.showsPlaceholder.load(ordering: .sequentiallyConsistent)
+        reader = pool.addReader(bell: bell)
+        pool.setNextDue(reader, Instant(nanoseconds: .max))
+        watch = loop.watch(bell.raw, for: .read) { [unowned self] _ in
+            var count: eventfd_t = 0
+            eventfd_read(bell.raw, &count)
+            isRung = true
+            serveSoon()
+        }
+    }
+
+    func handle(_ command: Encoder.Command) {
+        if isStopped {
+            if case .stop = command { events(.stopped) }
+            return
+        }
+        switch command {
+        case .keyFrame: wantsKeyFrame = true
+        case .rates(let rates):
+            options.rates = rates
+            limit.setFrameRate(rates.frameRate)
+            limitTimer?.cancel()
+            limitTimer = nil
+        case .maxSize(let maxSize): options.maxSize = maxSize
+        case .placeholder(let isHidden): setHidden(isHidden)
+        case .suspended(let isSuspended):
+            self.isSuspended = isSuspended
+            wantsKeyFrame = true
+        case .wanted(let again):
+            isWanted = true
+            isWantedAgain = isWantedAgain || again
+        case .repetition(let request, let isKeyFrame):
+            serve()
+            if !isStopped { repeatPicture(isKeyFrame: isKeyFrame) }
+            events(.repeated(request))
+            return
+        case .stop:
+            end()
+            events(.stopped)
+            return
+        }
+        serveSoon()
+    }
+
+    /// Does what there is to do once all messages that are here already have been handled: ten requests make one key frame.
+    private func serveSoon() {
+        if isServing { return }
+        isServing = true
+        loop.later { [unowned self] in
+            isServing = false
+            serve()
+        }
+    }
+
+    /// Does what there is to do now.
+    private func serve() {
+        guard !isStopped else { return }
+        do throws(EncodingError) {
+            if isHidden || isSuspended || flags.showsPlaceholder.load(ordering: .sequentiallyConsistent) {
+                cancelTimers()
+                pool.setNextDue(reader, Instant(nanoseconds: .max))
+                if isHidden { try sendPlaceholder() }
+            } else if options.codec == .vp8 || isWanted {
+                try sendNewest()
+            } else {
+                pool.setNextDue(reader, Instant(nanoseconds: .max))
+            }
+        } catch {
+            fail(error)
+        }
+    }
+
+    // MARK: - Pictures
+
+    private func sendNewest() throws(EncodingError) {
+        let now = Instant.now
+        if isCurrent && !wantsKeyFrame && now < limit.due {
+            pool.setNextDue(reader, limit.due)
+            if isRung && limitTimer == nil { armLimitTimer() }
+            return
+        }
+        if let lease = takeNewest() {
+            let isChanged = try draw(lease, now)
+            let (time, arrival) = EncodingLoop.times(of: lease.info)
+            // The slot goes back before the picture is encoded.
+            _ = consume lease
+            if isChanged || wantsKeyFrame {
+                limit.note(now)
+                pool.setNextDue(reader, limit.due)
+                try encodeCanvas(at: time, arrival: arrival, asked: now)
+            }
+        } else if wantsKeyFrame && isCurrent && options.codec == .vp8 {
+            try encodeCanvas(at: now, arrival: nil, asked: now)
+        } else {
+            pool.setNextDue(reader, limit.due)
+        }
+        if isWanted && isWantedAgain && isCurrent && options.codec == .raw { sendRaw(at: now, isRepetition: true) }
+    }
+
+    /// What is newer than the canvas, or the retained picture when the canvas shows something else.
+    private func takeNewest() -> FrameLease? {
+        isRung = false
+        if let lease = pool.take(reader) { return lease }
+        return isCurrent ? nil : pool.latest()
+    }
+
+    /// Draws a frame on the canvas, which the first one brings into being.
+    ///
+    /// - Returns: whether anything looks different.
+    private func draw(_ lease: borrowing FrameLease, _ now: Instant) throws(EncodingError) -> Bool {
+        let canvas: Canvas
+        if let made = self.canvas { canvas = made } else { canvas = try makeCanvas(for: lease.size) }
+        let damage = shown == .picture || shown == .unsentPicture ? lease.info.damage : .everything
+        try lease.withPlanes { planes throws(EncodingError) in try canvas.draw(planes, damage, selecting: &blocks) }
+        let isChanged = !blocks.selectsNothing || !isCurrent
+        isCurrent = true
+        if isChanged {
+            blocks.noteChanges(at: now)
+            lastChange = now
+        }
+        return isChanged
+    }
+
+    private func makeCanvas(for source: PixelSize) throws(EncodingError) -> Canvas {
+        let size = source.fitted(into: options.maxSize)
+        let made = try Canvas(size: size)
+        if options.codec == .vp8 { codec = try VP8Encoder(size: size, bitrate: options.rates.bitrate(for: size)) }
+        blocks = BlockMap(size: size)
+        canvas = made
+        flags.isRunning.store(true, ordering: .relaxed)
+        return made
+    }
+
+    /// Encodes the selected blocks of the canvas, or all of it, and sends the packet.
+    ///
+    /// - Parameter asked: when the encoder set about it.
+    private func encodeCanvas(at time: Instant, arrival: Instant?, asked: Instant) throws(EncodingError) {
+        guard let codec else {
+            sendRaw(at: time, arrival: arrival)
+            return
+        }
+        var request = VP8Encoder.Request()
+        request.isKeyFrame = wantsKeyFrame || packetsSinceKeyFrame >= EncodingLoop.greatestKeyFrameDistance
+        if request.isKeyFrame {
+            let isFirst = shown == .nothing
+            let isStill = lastChange + BlockMap.settlingTime <= asked
+            if isFirst || isStill { request.greatestQuantizer = isFirst ? EncodingLoop.firstQuantizer : EncodingLoop.stillQuantizer }
+        }
+        try codec.setBitrate(options.rates.bitrate(for: codec.size))
+        try encode(with: codec, request, at: time, arrival: arrival)
+        scheduleRefinement()
+    }
+
+    /// Encodes the canvas and sends the packet, unless the placeholder was asked for meanwhile.
+    @discardableResult
+    private func encode(
+        with codec: VP8Encoder, _ request: VP8Encoder.Request, at time: Instant, arrival: Instant? = nil, isPlaceholder: Bool = false
+    ) throws(EncodingError) -> Int {
+        guard let canvas else { return 0 }
+        if request.isKeyFrame { blocks.selectAll() }
+        let time = max(time, lastTime + .milliseconds(1))
+        guard let output = try codec.encode(canvas.planes, blocks: &blocks.selected, at: time, request) else { return 0 }
+        if request.isReference { blocks.noteEncoded(quantizer: min(output.quantizer, request.greatestQuantizer)) }
+        let packet = Packet(
+            bytes: output.bytes, time: time, arrival: arrival, isKeyFrame: output.isKeyFrame, isPlaceholder: isPlaceholder,
+            isRepetition: !request.isReference, size: canvas.size)
+        send(packet)
+        return output.bytes.count
+    }
+
+    private func sendRaw(at time: Instant, arrival: Instant? = nil, isPlaceholder: Bool = false, isRepetition: Bool = false) {
+        guard let canvas else { return }
+        let packet = Packet(
+            bytes: canvas.packed(), time: max(time, lastTime + .milliseconds(1)), arrival: arrival, isKeyFrame: true,
+            isPlaceholder: isPlaceholder, isRepetition: isRepetition, size: canvas.size)
+        if send(packet) { (isWanted, isWantedAgain) = (false, false) }
+    }
+
+    /// Sends a packet, unless it shows a picture and the placeholder was asked for meanwhile.
+    @discardableResult
+    private func send(_ packet: Packet) -> Bool {
+        if !packet.isPlaceholder && !packet.isRepetition && flags.showsPlaceholder.load(ordering: .sequentiallyConsistent) {
+            // The codec builds on a picture that nobody has.
+            shown = .unsentPicture
+            wantsKeyFrame = true
+            return false
+        }
+        if !packet.isRepetition { shown = packet.isPlaceholder ? .placeholder : .picture }
+        if packet.isKeyFrame { wantsKeyFrame = false }
+        packetsSinceKeyFrame = packet.isKeyFrame ? 0 : packetsSinceKeyFrame + 1
+        lastTime = packet.time
+        events(.packet(packet))
+        return true
+    }
+
+    /// Sends the last picture once more, at the present time.
+    private func repeatPicture(isKeyFrame: Bool) {
+        guard shown == .picture || shown == .placeholder else { return }
+        do throws(EncodingError) {
+            guard let codec else {
+                sendRaw(at: .now, isPlaceholder: shown == .placeholder, isRepetition: true)
+                return
+            }
+            blocks.selectNothing()
+            let request = VP8Encoder.Request(isKeyFrame: isKeyFrame, isReference: isKeyFrame, greatestQuantizer: EncodingLoop.stillQuantizer)
+            try encode(with: codec, request, at: .now, isPlaceholder: shown == .placeholder)
+        } catch {
+            fail(error)
+        }
+    }
+
+    // MARK: - The placeholder
+
+    private func setHidden(_ isHidden: Bool) {
+        guard isHidden != self.isHidden else { return }
+        self.isHidden = isHidden
+        isCurrent = false
+        wantsKeyFrame = true
+    }
+
+    /// Shows the placeholder to those who have had a picture, once, and again when a key frame is asked for.
+    private func sendPlaceholder() throws(EncodingError) {
+        guard !options.holdsOnPlaceholder, let canvas, shown != .nothing else { return }
+        if shown != .placeholder { try canvas.drawPlaceholder() }
+        if let codec {
+            guard wantsKeyFrame || shown != .placeholder else { return }
+            try encode(with: codec, VP8Encoder.Request(isKeyFrame: true), at: .now, isPlaceholder: true)
+            return
+        }
+        shown = .placeholder
+        if isWanted && (wantsKeyFrame || isWantedAgain) { sendRaw(at: .now, isPlaceholder: true, isRepetition: !wantsKeyFrame) }
+    }
+
+    // MARK: - Timers
+
+    private func armLimitTimer() {
+        limitTimer = loop.at(limit.due) { [unowned self] in
+            limitTimer = nil
+            serve()
+        }
+    }
+
+    /// Has blocks made sharp that are not, once they stand still.
+    private func scheduleRefinement() {
+        guard blocks.hasBlurred, shown == .picture, isCurrent, refinementTimer == nil else { return }
+        refinementTimer = loop.at(max(nextRefinement, .now + BlockMap.settlingTime)) { [unowned self] in
+            refinementTimer = nil
+            refine()
+        }
+    }
+
+    private func refine() {
+        guard let codec, isCurrent, shown == .picture, !isHidden, !isSuspended else { return }
+        let now = Instant.now
+        if let quantizer = blocks.selectForRefinement(at: now) {
+            do throws(EncodingError) {
+                let bytes = try encode(with: codec, VP8Encoder.Request(greatestQuantizer: quantizer), at: now)
+                // As long as the bytes take at the bit rate, within limits that have it done in a second and a half.
+                let bitrate = options.rates.bitrate(for: codec.size)
+                nextRefinement = now + min(max(.milliseconds(bytes * 8_000 / max(bitrate, 1)), .milliseconds(100)), .milliseconds(350))
+            } catch {
+                fail(error)
+                return
+            }
+        }
+        scheduleRefinement()
+    }
+
+    private func cancelTimers() {
+        limitTimer?.cancel()
+        refinementTimer?.cancel()
+        (limitTimer, refinementTimer) = (nil, nil)
+    }
+
+    // MARK: - The end
+
+    private func fail(_ error: EncodingError) {
+        end()
+        events(.failed(error))
+    }
+
+    private func end() {
+        isStopped = true
+        cancelTimers()
+        watch?.cancel()
+        pool.removeReader(reader)
+        (codec, canvas) = (nil, nil)
+        flags.isRunning.store(false, ordering: .relaxed)
+    }
+
+    /// When a frame was shown, if its producer says something that can be, else when it came; and when it came.
+    private static func times(of info: FrameInfo) -> (time: Instant, arrival: Instant) {
+        let isLikely = info.time <= info.arrival && info.arrival - info.time < .seconds(1)
+        return (isLikely ? info.time : info.arrival, info.arrival)
+    }
+}

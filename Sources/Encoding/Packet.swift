@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+public import Frames
+public import Loop
+
+/// One encoded picture. Its bytes are shared by all that read it and never copied.
+public final class Packet: Sendable {
+    /// The codec's bytes.
+    public let bytes: [UInt8]
+    /// When the picture was taken. Times of one encoding grow by at least a millisecond from packet to packet.
+    public let time: Instant
+    /// When its frame reached the program; nil when no frame caused it.
+    public let arrival: Instant?
+    /// Whether decoding may begin here.
+    public let isKeyFrame: Bool
+    /// Whether it shows the placeholder: only for those who have had a real picture.
+    public let isPlaceholder: Bool
+    /// Whether it is the last picture once more, for those alone who asked for it. No later packet builds on it.
+    public let isRepetition: Bool
+    /// Pixels; the same for all packets of an encoding.
+    public let size: PixelSize
+
+    /// A packet of those bytes.
+    public init(
+        bytes: [UInt8], time: Instant, arrival: Instant? = nil, isKeyFrame: Bool, isPlaceholder: Bool = false, isRepetition: Bool = false,
+        size: PixelSize
+    ) {
+        (self.bytes, self.time, self.arrival, self.size) = (bytes, time, arrival, size)
+        (self.isKeyFrame, self.isPlaceholder, self.isRepetition) = (isKeyFrame, isPlaceholder, isRepetition)
+    }
+}

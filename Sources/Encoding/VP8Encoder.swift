@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+import CVPX
+import Frames
+import Glibc
+import Loop
+
+/// One VP8 context of libvpx, set up for screens: one picture in, one packet out, no look-ahead.
+///
+/// Units: quantizers run from 0, the finest, to 63.
+/// Spec: [RFC 6386](https://www.rfc-editor.org/rfc/rfc6386).
+final class VP8Encoder {
+    /// The range that rate control chooses from. Finer than the first shows no difference and costs bits.
+    static let quantizers = 4...56
+
+    /// How a picture is to be encoded.
+    struct Request {
+        /// Makes a picture that decoding may begin with.
+        var isKeyFrame = false
+        /// Later pictures may build on this one.
+        var isReference = true
+        /// The coarsest quantizer to use.
+        var greatestQuantizer = VP8Encoder.quantizers.upperBound
+    }
+
+    /// An encoded picture.
+    struct Output {
+        let bytes: [UInt8]
+        let isKeyFrame: Bool
+        /// What the picture's blocks were encoded with.
+        let quantizer: Int
+    }
+
+    /// Rate control takes a longer pause for this one: what was not sent for an hour is no reason to send the next picture at the finest quantizer.
+    private static let greatestPause = Duration.milliseconds(250)
+
+    let size: PixelSize
+    private let context: UnsafeMutablePointer<vpx_codec_ctx_t>
+    private var configuration: vpx_codec_enc_cfg_t
+    /// Microseconds on the clock that rate control sees.
+    private var clock: Int64 = 0
+    private var lastTime: Instant?
+
+    /// - Parameter bitrate: bit/s.
+    init(size: PixelSize, bitrate: Int) throws(EncodingError) {
+        self.size = size
+        configuration = vpx_codec_enc_cfg_t()
+        let interface = vpx_codec_vp8_cx()
+        let code = vpx_codec_enc_config_default(interface, &configuration, 0)
+        guard code == VPX_CODEC_OK else { throw .cannotStart(size, String(cString: vpx_codec_err_to_string(code))) }
+        VP8Encoder.configure(&configuration, size: size, bitrate: bitrate)
+
+        context = .allocate(capacity: 1)
+        context.initialize(to: vpx_codec_ctx_t())
+        let result = cvpx_enc_init(context, interface, &configuration)
+        guard result == VPX_CODEC_OK else {
+            let reason = String(cString: vpx_codec_err_to_string(result))
+            context.deallocate()
+            throw .cannotStart(size, reason)
+        }
+        // A fixed, fast speed; negative so that libvpx does not change it by its own clock.
+        _ = cvpx_set_cpu_used(context, -12)
+        _ = cvpx_set_static_threshold(context, 1)
+        _ = cvpx_set_screen_content_mode(context, 1)
+    }
+
+    deinit {
+        vpx_codec_destroy(context)
+        context.deallocate()
+    }
+
+    /// Changes the bit rate from the next picture on.
+    func setBitrate(_ bitrate: Int) throws(EncodingError) {
+        let kilobits = VP8Encoder.kilobits(bitrate)
+        guard configuration.rc_target_bitrate != kilobits else { return }
+        configuration.rc_target_bitrate = kilobits
+        try check(vpx_codec_enc_config_set(context, &configuration))
+    }
+
+    /// Encodes one picture.
+    ///
+    /// - Parameters:
+    ///   - planes: of the encoder's size.
+    ///   - blocks: one byte for each block of 16 by 16 pixels, row after row: 0 where the picture is that of the last call and is to stay as it was decoded.
+    /// - Returns: nil when the codec made no packet of it.
+    func encode(
+        _ planes: I420Planes, blocks: inout [UInt8], at time: Instant, _ request: Request
+    ) throws(EncodingError) -> Output? {
+        let coarsest = UInt32(request.greatestQuantizer)
+        if configuration.rc_max_quantizer != coarsest {
+            configuration.rc_max_quantizer = coarsest
+            try check(vpx_codec_enc_config_set(context, &configuration))
+        }
+        try setActive(&blocks)
+        var image = vpx_image_t()
+        vpx_img_wrap(&image, VPX_IMG_FMT_I420, UInt32(size.width), UInt32(size.height), 1, planes.luma)
+        image.planes = (planes.luma, planes.blue, planes.red, nil)
+        image.stride = (Int32(planes.lumaStride), Int32(planes.chromaStride), Int32(planes.chromaStride), 0)
+        let duration = advanceClock(to: time)
+        try check(vpx_codec_encode(context, &image, clock, UInt(duration), VP8Encoder.flags(request), UInt(VPX_DL_REALTIME)))
+        return takeOutput()
+    }
+
+    private func setActive(_ blocks: inout [UInt8]) throws(EncodingError) {
+        let columns = (size.width + 15) / 16
+        let rows = (size.height + 15) / 16
+        precondition(blocks.count == columns * rows)
+        let code = blocks.withUnsafeMutableBufferPointer { buffer in
+            var map = vpx_active_map_t(active_map: buffer.baseAddress, rows: UInt32(rows), cols: UInt32(columns))
+            return cvpx_set_active_map(context, &map)
+        }
+        try check(code)
+    }
+
+    /// Moves rate control's clock on.
+    ///
+    /// - Returns: microseconds since the picture before.
+    private func advanceClock(to time: Instant) -> Int64 {
+        let pause = lastTime.map { min(max(time - $0, .milliseconds(1)), VP8Encoder.greatestPause) } ?? .milliseconds(33)
+        lastTime = time
+        clock += pause.microseconds
+        return pause.microseconds
+    }
+
+    private func takeOutput() -> Output? {
+        var quantizer: Int32 = 0
+        _ = cvpx_get_last_quantizer(context, &quantizer)
+        var bytes: [UInt8] = []
+        var isKeyFrame = false
+        var iterator: vpx_codec_iter_t?
+        while let packet = vpx_codec_get_cx_data(context, &iterator) {
+            guard packet.pointee.kind == VPX_CODEC_CX_FRAME_PKT, let buffer = packet.pointee.data.frame.buf else { continue }
+            bytes.append(contentsOf: UnsafeRawBufferPointer(start: buffer, count: packet.pointee.data.frame.sz))
+            isKeyFrame = packet.pointee.data.frame.flags & UInt32(VPX_FRAME_IS_KEY) != 0
+        }
+        return bytes.isEmpty ? nil : Output(bytes: bytes, isKeyFrame: isKeyFrame, quantizer: Int(quantizer))
+    }
+
+    private func check(_ code: vpx_codec_err_t) throws(EncodingError) {
+        guard code != VPX_CODEC_OK else { return }
+        let detail = vpx_codec_error_detail(context).map { ": " + String(cString: $0) } ?? ""
+        throw .cannotEncode(String(cString: vpx_codec_err_to_string(code)) + detail)
+    }
+
+    private static func configure(_ configuration: inout vpx_codec_enc_cfg_t, size: PixelSize, bitrate: Int) {
+        configuration.g_w = UInt32(size.width)
+        configuration.g_h = UInt32(size.height)
+        configuration.g_timebase = vpx_rational(num: 1, den: 1_000_000)
+        configuration.g_lag_in_frames = 0
+        // A second thread spins while it waits for the first: it shortens a picture, but costs more than it gains below 4K.
+        configuration.g_threads = size.width * size.height > 2560 * 1440 ? 2 : 1
+        configuration.kf_mode = VPX_KF_DISABLED
+        configuration.rc_end_usage = VPX_CBR
+        configuration.rc_target_bitrate = kilobits(bitrate)
+        configuration.rc_min_quantizer = UInt32(quantizers.lowerBound)
+        configuration.rc_max_quantizer = UInt32(quantizers.upperBound)
+        // Every picture counts: the last of a burst stays on the screen.
+        configuration.rc_dropframe_thresh = 0
+        configuration.rc_undershoot_pct = 100
+        configuration.rc_overshoot_pct = 15
+        configuration.rc_buf_initial_sz = 500
+        configuration.rc_buf_optimal_sz = 600
+        configuration.rc_buf_sz = 1_000
+    }
+
+    private static func kilobits(_ bitrate: Int) -> UInt32 { UInt32(clamping: min(max(bitrate / 1_000, 20), 200_000)) }
+
+    private static func flags(_ request: Request) -> vpx_enc_frame_flags_t {
+        var flags = 0
+        if request.isKeyFrame { flags |= Int(VPX_EFLAG_FORCE_KF) }
+        if !request.isReference {
+            flags |= Int(VP8_EFLAG_NO_UPD_LAST | VP8_EFLAG_NO_UPD_GF | VP8_EFLAG_NO_UPD_ARF | VP8_EFLAG_NO_UPD_ENTROPY)
+        }
+        return vpx_enc_frame_flags_t(flags)
+    }
+}
