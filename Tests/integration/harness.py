@@ -38,7 +38,7 @@ ERROR = SERVICE + ".Error."
 PORTAL = "org.freedesktop.portal.Desktop"
 PORTAL_PATH = "/org/freedesktop/portal/desktop"
 SCREEN_CAST = "org.freedesktop.portal.ScreenCast"
-BACKEND = "org.freedesktop.impl.portal.desktop.vitrine"
+BACKEND = "org.freedesktop.impl.portal.desktop.vitrinetest"
 TEST_SCREEN = "org.vitrine.TestScreen1"
 
 # What the portal takes the desktop to be: our backend's UseIn names it, so no other backend is asked.
