@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from harness import PORTAL, SERVICE, Agent, Client, libexec, program
+from harness import BIN, PORTAL, SERVICE, Agent, Client, libexec, program
 from processes import NotInTime, Processes, wait_until
 
 HAND = Path(__file__).with_name("hand.py")
@@ -108,6 +108,8 @@ class Hand:
 
 class Desktop:
     """The desktop. Use it as a context manager; `monitors` are the sizes of its virtual monitors, left to right."""
+
+    programs = BIN
 
     def __init__(self, monitors=("1280x720", "1024x768")):
         self._monitors = monitors

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""`make run` on a machine without a desktop."""
+
+import os
+import subprocess
+
+import picture
+from harness import BIN, TOP, frames, probe
+
+
+def test_a_newcomer_without_a_desktop_gets_a_recording_of_the_test_screen():
+    recording = TOP / "share.webm"
+    recording.unlink(missing_ok=True)
+    environment = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    done = subprocess.run([TOP / "Tests/tools/run"], env={**environment, "VITRINE_BIN": str(BIN)}, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=120)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert "the test screen is shared" in said
+    # The objects of the contract are shown, and what they say while something is shared.
+    assert "/org/vitrine/ScreenShare1/track/desktop" in said and ".IsBroadcastActive" in said
+
+    (stream,) = probe(recording)["streams"]
+    assert stream["codec_name"] == "vp8"
+    numbers = picture.numbers(frames(recording))
+    assert len(numbers) > 20
+    assert all(earlier < later for earlier, later in zip(numbers, numbers[1:])), numbers
+    times = [float(packet["pts_time"]) for packet in probe(recording)["packets"]]
+    assert 8 < times[-1] - times[0] < 12
+    recording.unlink()
