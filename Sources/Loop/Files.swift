@@ -25,7 +25,9 @@ public enum Files {
         var names: [String] = []
         while let entry = readdir(directory) {
             let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: MemoryLayout.size(ofValue: entry.pointee.d_name)) { String(cString: $0) }
+                pointer.withMemoryRebound(to: CChar.self, capacity: MemoryLayout.size(ofValue: entry.pointee.d_name)) {
+                    String(cString: $0)
+                }
             }
             if name != "." && name != ".." { names.append(name) }
         }
@@ -36,7 +38,8 @@ public enum Files {
     ///
     /// - Throws: `ENOENT` when there is no such file, `ECONNREFUSED` when nobody listens, `ENAMETOOLONG` when no address holds the path.
     public static func probeSocket(_ path: String) throws(Errno) {
-        let socket = FileDescriptor(owning: try Errno.check { Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC | O_NONBLOCK, 0) })
+        let socket = FileDescriptor(
+            owning: try Errno.check { Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC | O_NONBLOCK, 0) })
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let bytes = Array(path.utf8)

@@ -12,4 +12,16 @@ public enum Terminal {
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
         return Int(size.ws_col)
     }
+
+    /// Opens `/dev/null` in place of each standard descriptor that the caller has closed, so that no other file gets its number.
+    public static func openStandardDescriptors() {
+        while true {
+            let descriptor = open("/dev/null", O_RDWR)
+            if descriptor < 0 { return }
+            if descriptor > 2 {
+                close(descriptor)
+                return
+            }
+        }
+    }
 }

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+import DBus
+import Glibc
+import Loop
+
+/// What every verb works with: the loop, where its words go, and the person's wish to end.
+final class Context {
+    /// The one loop of the program.
+    let loop: EventLoop
+    /// Standard output: what was asked for.
+    let out = Output(1)
+    /// Standard error: complaints, and what must not mix with a stream on standard output.
+    let err = Output(2)
+    /// How often the person, or a closed terminal, has asked to end.
+    private(set) var interrupts = 0
+    private var isDisconnected = false
+
+    /// - Throws: when no loop can be had.
+    init() throws(Failure) {
+        do throws(Errno) {
+            loop = try EventLoop()
+            try loop.onSignals([SIGINT, SIGTERM, SIGHUP]) { [unowned self] _ in interrupts += 1 }
+        } catch {
+            throw .ended(.failed, "cannot begin: \(error)")
+        }
+        // A reader of our output that goes away is told apart from other ends by EPIPE.
+        signal(SIGPIPE, SIG_IGN)
+        out.onFailure = { [unowned self] in interrupts += 1 }
+    }
+
+    /// Why ``wait(until:timeout:)`` returned.
+    enum Outcome {
+        case held, interrupted, timedOut
+        /// The session bus has gone away.
+        case disconnected
+    }
+
+    /// Runs the loop until the condition holds or the person has had enough.
+    func wait(until condition: () -> Bool, timeout: Duration? = nil) -> Outcome {
+        let before = interrupts
+        let ended = loop.run(until: { condition() || interrupts > before || isDisconnected }, timeout: timeout)
+        if condition() { return .held }
+        return isDisconnected ? .disconnected : ended ? .interrupted : .timedOut
+    }
+
+    /// Connects to the session bus.
+    func connect() throws(Failure) -> Connection {
+        do throws(DBusError) {
+            let connection = try Connection.open(.session, on: loop)
+            connection.onDisconnect = { [unowned self] in isDisconnected = true }
+            return connection
+        } catch {
+            throw Failure(error)
+        }
+    }
+
+    /// Calls a method and waits for its answer, or for the person's interruption.
+    ///
+    /// - Parameter timeout: the longest time to wait; nil is for ever.
+    func answer(to call: MethodCall, on connection: Connection, timeout: Duration? = .seconds(30)) throws(Failure) -> [Value] {
+        switch try result(of: call, on: connection, timeout: timeout) {
+        case .success(let values): return values
+        case .failure(let error): throw Failure(error)
+        }
+    }
+
+    /// Like ``answer(to:on:timeout:)``, for a caller that looks at the error itself.
+    func result(
+        of call: MethodCall, on connection: Connection, timeout: Duration? = .seconds(30)
+    ) throws(Failure) -> Result<[Value], DBusError> {
+        var answer: Result<[Value], DBusError>?
+        let pending = connection.call(call, timeout: timeout) { answer = $0 }
+        let outcome = wait(until: { answer != nil })
+        if let answer { return answer }
+        pending.cancel()
+        throw Failure(outcome)
+    }
+}

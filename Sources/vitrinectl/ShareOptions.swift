@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+import DBus
+
+/// The options of a share, of `share` and of `toggle`: from the command line to the contract's `a{sv}`.
+enum ShareOptions {
+    /// What the help lists.
+    static let specs: [OptionSpec] = [
+        OptionSpec(name: "preset", letter: "p", value: "P", text: "greatest size, rate and bit rate together: h360p to h2160p, native"),
+        OptionSpec(name: "fps", value: "N", text: "at most so many frames a second; 0 is no limit"),
+        OptionSpec(name: "bitrate", letter: "b", value: "N", text: "bits a second, such as 4M or 2500k; 0 is chosen from the size"),
+        OptionSpec(name: "max-size", value: "WxH", text: "greatest picture sent, in pixels; the picture keeps its shape"),
+        OptionSpec(name: "cursor", value: "C", text: "embedded (drawn into the picture) or hidden"),
+        OptionSpec(name: "title", value: "T", text: "what others see as the share's name"),
+        OptionSpec(name: "timeout", value: "S", text: "seconds that the picker may stay open; 60 unless given, 0 is for ever"),
+        OptionSpec(name: "monitor", text: "offer monitors in the picker"),
+        OptionSpec(name: "window", text: "offer windows in the picker; without any of the three, monitors and windows"),
+        OptionSpec(name: "virtual", text: "offer a virtual monitor in the picker"),
+        OptionSpec(
+            name: "allow", value: "ID",
+            text: "who else may read the stream: app:ID, unit:NAME, exe:PATH or a unique bus name; may be given several times"),
+    ]
+
+    /// The options that were given. The agent has the defaults, and judges the values.
+    static func read(_ arguments: Arguments) throws(Failure) -> [String: Value] {
+        var options: [String: Value] = [:]
+        if let preset = arguments.string("preset") { options["preset"] = .string(preset) }
+        if let rate = try arguments.number("fps") { options["fps"] = .uint32(rate) }
+        if let bitrate = try arguments.bitrate("bitrate") { options["bitrate"] = .uint32(bitrate) }
+        if let size = try arguments.size("max-size") { options["max-size"] = .structure([.uint32(size.width), .uint32(size.height)]) }
+        if let cursor = try arguments.word("cursor", of: ["embedded", "hidden"]) { options["cursor"] = .string(cursor) }
+        if let title = arguments.string("title") { options["title"] = .string(title) }
+        if let timeout = try arguments.number("timeout") { options["timeout"] = .uint32(timeout) }
+        let sources = (arguments.has("monitor") ? 1 : 0) | (arguments.has("window") ? 2 : 0) | (arguments.has("virtual") ? 4 : 0)
+        if sources != 0 { options["sources"] = .uint32(UInt32(sources)) }
+        if arguments.has("allow") { options["allow"] = .strings(arguments.strings("allow")) }
+        return options
+    }
+}

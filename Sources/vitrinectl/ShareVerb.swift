@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+import DBus
+import Loop
+
+/// `vitrinectl share`.
+enum ShareVerb {
+    static let verb = Verb(
+        name: "share", summary: "share this desktop's screen until it is stopped",
+        details: [
+            "The desktop's own picker opens. What is chosen there is shared until Ctrl-C, until 'vitrinectl stop', or until it is ended in "
+                + "the desktop. Ctrl-C while the picker is open closes it, with exit code 3.",
+            "When something is shared already, the preset is changed if one is given, and the share is watched; Ctrl-C ends it then too.",
+        ],
+        options: ShareOptions.specs + [
+            OptionSpec(
+                name: "detach", aliases: ["no-wait"], letter: "d",
+                text: "return as soon as frames flow; the share goes on until it is stopped")
+        ],
+        run: { context, arguments throws(Failure) in
+            var options = try ShareOptions.read(arguments)
+            options["wait"] = .bool(true)
+            let share = Share(try Agent(context))
+            return try share.run(options, detaches: arguments.has("detach"))
+        })
+}
+
+/// One share of the desktop track, from the call to its end.
+final class Share {
+    private let agent: Agent
+    private let observer: TrackObserver
+    private var context: Context { agent.context }
+    private var out: Output { agent.context.out }
+
+    private var hasSaidPicker = false
+    /// An end counts from then on: an earlier share's may still be told.
+    private var isRunning = false
+    private var isShown = false
+    private var wasMuted = false
+    private var wasPaused = false
+    private var end: Reason?
+    private var agentLeft = false
+    /// Counters run since the agent began: what they were when this share did.
+    private var before: [String: UInt64] = [:]
+    private var counters: [String: UInt64] = [:]
+    private var began = Instant.now
+
+    init(_ agent: Agent) {
+        self.agent = agent
+        observer = TrackObserver(agent, Agent.desktopTrack)
+    }
+
+    /// Shares until the end.
+    func run(_ options: [String: Value], detaches: Bool) throws(Failure) -> ExitCode {
+        // The first call starts the agent if need be, so that nothing that follows is missed.
+        before = try agent.track(Agent.desktopTrack, starting: true)?.statistics ?? [:]
+        observer.onEvent = { [unowned self] in take($0) }
+        try observer.start()
+        defer { observer.stop() }
+        let joins = observer.track?.isActive ?? false
+        isRunning = joins
+        sayPicker()
+        try ask(options)
+        showStart(joins: joins)
+        if detaches { return .done }
+        return try watch()
+    }
+
+    // MARK: - Asking
+
+    private func ask(_ options: [String: Value]) throws(Failure) {
+        let call = Agent.method(Agent.path, Agent.interface, "SetScreenShare", [.bool(true), .options(options)])
+        var answer: Result<[Value], DBusError>?
+        agent.connection.call(call, timeout: nil) { answer = $0 }
+        var outcome = context.wait(until: { answer != nil })
+        if answer == nil, outcome == .interrupted {
+            try stop()
+            outcome = context.wait(until: { answer != nil }, timeout: .seconds(10))
+            // The picture may have come in between; it is stopped all the same.
+            throw .ended(.cancelled, "the picker was closed; nothing is shared")
+        }
+        guard let answer else { throw Failure(outcome) }
+        if case .failure(let error) = answer {
+            if agentLeft || error.remoteName == StandardError.noReply { throw lostAgent }
+            throw Failure(error)
+        }
+    }
+
+    private var lostAgent: Failure {
+        .ended(.failed, "the agent has gone away, and the share with it. See its log: journalctl --user -t vitrine-agent")
+    }
+
+    private func stop() throws(Failure) {
+        do throws(Failure) {
+            try agent.setScreenShare(false, timeout: .seconds(10))
+        } catch {
+            if error.code == .unavailable || agentLeft { throw lostAgent }
+            if error.code == .cancelled { throw .ended(.failed, "left without waiting for the end of the share") }
+            throw error
+        }
+    }
+
+    // MARK: - Watching
+
+    private func watch() throws(Failure) -> ExitCode {
+        scheduleLiveLine()
+        var outcome = context.wait(until: { self.end != nil || self.agentLeft })
+        let wasOurs = outcome == .interrupted && end == nil
+        if wasOurs {
+            try stop()
+            outcome = context.wait(until: { self.end != nil || self.agentLeft }, timeout: .seconds(10))
+        }
+        out.endLive()
+        guard let end else {
+            if outcome == .timedOut { throw .ended(.timedOut, "the agent did not say that the share has ended") }
+            if agentLeft { throw lostAgent }
+            throw Failure(outcome)
+        }
+        let length = clockTime(Instant.now - began)
+        readCountersNow()
+        out.line(end.exitCode == .done ? end.sentence : out.paint(end.sentence, .red))
+        out.line("Shared for \(length). Frames: \(Share.describe(counters, since: before)).")
+        return end.exitCode
+    }
+
+    private func readCountersNow() {
+        let call = Agent.method(Agent.desktopTrack, Agent.properties, "Get", Share.statisticsArguments, starting: false)
+        if let values = try? context.answer(to: call, on: agent.connection, timeout: .seconds(2)) { takeCounters(values) }
+    }
+
+    private static let statisticsArguments: [Value] = [.string(Agent.trackInterface.text), .string("Statistics")]
+
+    private func takeCounters(_ values: [Value]) {
+        if let value = values.first?.asVariant { counters = readCounters(value) }
+    }
+
+    /// Off a terminal nothing is asked for, and the agent is left alone.
+    private func scheduleLiveLine() {
+        guard out.isLive else { return }
+        let call = Agent.method(Agent.desktopTrack, Agent.properties, "Get", Share.statisticsArguments, starting: false)
+        agent.connection.call(call) { [weak self] result in
+            guard let self, end == nil, !agentLeft else { return }
+            if case .success(let values) = result { takeCounters(values) }
+            out.live(liveLine)
+            agent.context.loop.after(.seconds(1)) { [weak self] in self?.scheduleLiveLine() }
+        }
+    }
+
+    private var liveLine: String {
+        guard let track = observer.track else { return "" }
+        let marks = (track.isMuted ? "  MUTED" : "") + (track.isPaused ? "  PAUSED" : "")
+        return "\(clockTime(Instant.now - began))  \(Share.describe(counters, since: before))  "
+            + "\(counted(track.subscriptions.count, "reader"))\(marks)"
+    }
+
+    /// The counters that matter to a person.
+    static func describe(_ counters: [String: UInt64], since before: [String: UInt64]) -> String {
+        ["received", "delivered", "coalesced"].map { name in
+            let (difference, isNewer) = (counters[name] ?? 0).subtractingReportingOverflow(before[name] ?? 0)
+            return "\(isNewer ? counters[name] ?? 0 : difference) \(name)"
+        }.joined(separator: ", ")
+    }
+
+    // MARK: - Events
+
+    private func take(_ event: TrackEvent) {
+        switch event {
+        case .changed, .agentCame: showChanges()
+        case .started: isRunning = true
+        case .startFailed: break
+        case .finished(let reason, let detail): if isRunning { end = Reason(name: reason, detail: detail) }
+        case .presetTooHigh(let preset):
+            out.line(
+                out.paint("The encoder cannot keep up.", .yellow)
+                    + " A lower preset may help: vitrinectl share --detach --preset \(printable(preset))")
+        case .agentLeft: agentLeft = true
+        }
+    }
+
+    private func sayPicker() {
+        guard !hasSaidPicker, observer.track?.state == "choosing" else { return }
+        hasSaidPicker = true
+        out.line("Choose what to share in the desktop's picker. Ctrl-C closes it.")
+    }
+
+    private func showStart(joins: Bool) {
+        guard let track = observer.track else { return }
+        isShown = true
+        (wasMuted, wasPaused) = (track.isMuted, track.isPaused)
+        let now = wallClockMicroseconds()
+        let age = track.startedAt == 0 || track.startedAt > now ? 0 : now - track.startedAt
+        began = Instant.now + .microseconds(-Int64(clamping: age))
+        out.line("\(joins ? "Shared already" : "Sharing"): \(printable(track.sharedThing)).")
+    }
+
+    private func showChanges() {
+        sayPicker()
+        guard isShown, let track = observer.track else { return }
+        if track.isMuted != wasMuted {
+            out.line(track.isMuted ? "Muted: readers get a placeholder." : "No longer muted.")
+        }
+        if track.isPaused != wasPaused {
+            out.line(track.isPaused ? "The source is paused: readers keep the last picture." : "The source goes on.")
+        }
+        (wasMuted, wasPaused) = (track.isMuted, track.isPaused)
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+import DBus
+import Loop
+
+/// `vitrinectl stats`.
+enum StatsVerb {
+    static let verb = Verb(
+        name: "stats", summary: "show a track's counters and its readers'",
+        details: [
+            "Frames are counted since the track was made. received = delivered + coalesced + unread + corrupted + cursor-only + dropped, up "
+                + "to what is in flight. Coalesced frames were replaced by newer ones; that is no error.",
+            "The agent is not started for it. With --json the object has the members track, state, counters, and readers: an array with "
+                + "path, subscriber, identity, format, codec, size, paused and counters of each.",
+        ],
+        options: [OptionSpec(name: "follow", letter: "f", text: "again each second, until Ctrl-C"), .json, .track],
+        run: { context, arguments throws(Failure) in
+            let path = try arguments.trackPath()
+            let agent = try Agent(context)
+            while true {
+                let report = try StatsReport(agent, path)
+                context.out.lines(arguments.has("json") ? [report.json.text] : report.lines)
+                guard arguments.has("follow") else { return .done }
+                switch context.wait(until: { false }, timeout: .seconds(1)) {
+                case .timedOut: break
+                case .interrupted, .held: return .done
+                case .disconnected: throw Failure(.disconnected)
+                }
+                if !arguments.has("json") { context.out.line("") }
+            }
+        })
+}
+
+/// The counters of a track and of its subscriptions at one moment.
+struct StatsReport {
+    private let path: ObjectPath
+    private let track: Track?
+    private let readers: [(path: ObjectPath, properties: [String: Value])]
+
+    init(_ agent: Agent, _ path: ObjectPath) throws(Failure) {
+        self.path = path
+        track = try agent.track(path)
+        let objects = track == nil ? nil : try agent.objects()
+        // A reader may have left since the track was read.
+        readers = (track?.subscriptions ?? []).compactMap { path in
+            objects?[path]?[Agent.subscriptionInterface.text].map { (path, $0) }
+        }
+    }
+
+    /// Counters in the order in which the contract names them; others follow by name.
+    private static let order = [
+        "received", "delivered", "coalesced", "unread", "corrupted", "cursor-only", "dropped", "footprint", "pool-capacity",
+        "last-frame-age-us", "latency-p50-us", "latency-p99-us", "sent", "keyframes", "bytes", "queued-bytes",
+    ]
+
+    static func sorted(_ counters: [String: UInt64]) -> [(name: String, value: UInt64)] {
+        counters.map { ($0.key, $0.value) }.sorted { left, right in
+            let (first, second) = (order.firstIndex(of: left.0) ?? .max, order.firstIndex(of: right.0) ?? .max)
+            return first == second ? left.0 < right.0 : first < second
+        }
+    }
+
+    var lines: [String] {
+        guard let track else { return ["No counters: the agent does not run."] }
+        var table = TextTable(numeric: [1])
+        for (name, value) in Self.sorted(track.statistics) { table.add([printable(name), "\(value)", Self.remark(name, value)]) }
+        var lines = ["\(track.name): \(track.state)"] + table.lines
+        guard !readers.isEmpty else { return lines + ["no readers"] }
+        var columns: [String] = []
+        for reader in readers {
+            for (name, _) in Self.sorted(Self.counters(reader.properties)) where !columns.contains(name) { columns.append(name) }
+        }
+        var readerTable = TextTable(
+            headings: ["READER", "FORMAT", "SIZE"] + columns.map { $0.uppercased() } + ["IDENTITY"],
+            numeric: Set(3..<(3 + columns.count)))
+        for (path, properties) in readers {
+            let text = { (name: String) in printable(properties[name]?.asString ?? "") }
+            let counters = Self.counters(properties)
+            let codec = text("Codec")
+            readerTable.add(
+                [
+                    path.text.split(separator: "/").last.map(String.init) ?? path.text,
+                    codec.isEmpty ? text("Format") : "\(text("Format")) \(codec)",
+                    properties["Size"].flatMap(Size.init)?.description ?? "-",
+                ] + columns.map { counters[$0].map { "\($0)" } ?? "-" } + [text("SubscriberIdentity")])
+        }
+        lines += readerTable.lines
+        return lines
+    }
+
+    var json: JSON {
+        .members([
+            "track": .string(path.text),
+            "state": .string(track?.state ?? "idle"),
+            "counters": Self.json(track?.statistics ?? [:]),
+            "readers": .array(
+                readers.map { path, properties in
+                    let value = { (name: String) in properties[name].map(JSON.init) ?? .null }
+                    return .members([
+                        "path": .string(path.text),
+                        "subscriber": value("Subscriber"),
+                        "identity": value("SubscriberIdentity"),
+                        "format": value("Format"),
+                        "codec": value("Codec"),
+                        "size": properties["Size"].flatMap(Size.init)?.json ?? .null,
+                        "paused": value("Paused"),
+                        "counters": Self.json(Self.counters(properties)),
+                    ])
+                }),
+        ])
+    }
+
+    private static func counters(_ properties: [String: Value]) -> [String: UInt64] {
+        properties["Statistics"].map(readCounters) ?? [:]
+    }
+
+    private static func json(_ counters: [String: UInt64]) -> JSON {
+        .object(sorted(counters).map { JSON.Member(name: $0.name, value: .unsigned($0.value)) })
+    }
+
+    private static func remark(_ name: String, _ value: UInt64) -> String {
+        switch name {
+        case "footprint": "bytes of the frame pool (\(byteCount(value)))"
+        case "pool-capacity": "frame slots"
+        case "last-frame-age-us": "microseconds since the last frame"
+        case "latency-p50-us", "latency-p99-us": "microseconds"
+        default: ""
+        }
+    }
+}

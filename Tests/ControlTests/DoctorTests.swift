@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+import Testing
+
+@testable import vitrinectl
+
+@Suite struct DoctorTests {
+    @Test(
+        arguments: [
+            ([:], nil),
+            (["XDG_RUNTIME_DIR": "/run/user/7"], "/run/user/7/pipewire-0"),
+            (["XDG_RUNTIME_DIR": "/run/user/7", "PIPEWIRE_RUNTIME_DIR": "/pw"], "/pw/pipewire-0"),
+            (["XDG_RUNTIME_DIR": "/run/user/7", "PIPEWIRE_REMOTE": "other"], "/run/user/7/other"),
+            (["PIPEWIRE_REMOTE": "/abs/socket"], "/abs/socket"),
+            (["XDG_RUNTIME_DIR": ""], nil),
+        ] as [([String: String], String?)])
+    func pipeWireIsLookedForWhereItsClientsDo(variables: [String: String], path: String?) {
+        #expect(PipeWireDiagnosis.socketPath { variables[$0] } == path)
+    }
+
+    @Test(arguments: [
+        ("GNOME", "xdg-desktop-portal-gnome"), ("ubuntu:GNOME", "xdg-desktop-portal-gnome"), ("KDE", "xdg-desktop-portal-kde"),
+        ("sway", "xdg-desktop-portal-wlr"), ("Budgie:Hyprland", "xdg-desktop-portal-hyprland"),
+    ])
+    func theBackendFitsTheDesktop(desktop: String, package: String) { #expect(PortalDiagnosis.backendPackage(desktop) == package) }
+
+    @Test func anUnknownDesktopGetsAGeneralRemedy() {
+        #expect(PortalDiagnosis.backendPackage(nil).contains("your desktop"))
+        #expect(PortalDiagnosis.backendPackage("Other").contains("your desktop"))
+    }
+
+    @Test func bitsHaveNames() {
+        #expect(PortalDiagnosis.names(5, ["monitors", "windows", "virtual monitors"]) == ["monitors", "virtual monitors"])
+        #expect(PortalDiagnosis.names(0x8000_0000, ["a"]) == [])
+    }
+
+    @Test func environmentsAreReadFromTheirBytes() {
+        let bytes = Array("A=1\0B=x=y\0noise\0C=\0".utf8)
+        #expect(PortalDiagnosis.readVariables(bytes) == ["A": "1", "B": "x=y", "C": ""])
+    }
+
+    @Test func aFindingIsALineAndItsRemedy() {
+        let finding = Finding("portal", .missing, "it is not there", "install it")
+        #expect(finding.lines(Output(-1)) == ["missing  portal: it is not there", "         -> install it"])
+        #expect(finding.json.text == #"{"check":"portal","result":"missing","text":"it is not there","remedy":"install it"}"#)
+    }
+}
