@@ -68,6 +68,6 @@ let package = Package(
         tests("EncodingTests", ["Encoding", "Frames", "Loop"]),
         tests("StreamsTests", ["Streams", "Encoding", "Frames", "Loop"]),
         tests("AgentTests", ["Agent", "Contract", "DBus", "Loop"]),
-        tests("ControlTests", ["vitrinectl", "DBus", "Loop"]),
+        tests("ControlTests", ["vitrinectl", "Contract", "DBus", "Loop"]),
     ]
 )
