@@ -10,15 +10,14 @@ final class VideoSource {
     let index: Int
     /// The node exists; its id is known.
     var onNode: ((UInt32) -> Void)?
-    /// A picture was sent, or a buffer was missing.
-    var onProgress: (() -> Void)?
 
     private(set) var node: UInt32?
     private(set) var agreement: Agreement?
     private(set) var state = "unconnected"
     private(set) var framesSent: UInt64 = 0
     private(set) var nullDequeues: UInt64 = 0
-    var number: UInt32 { painter?.number ?? 0 }
+    /// Of the newest picture.
+    var number: UInt32 { painter?.number ?? lastNumber }
     var bufferCount: Int { buffers.count }
 
     private var settings: Settings
@@ -36,7 +35,7 @@ final class VideoSource {
     /// Dequeued and not yet filled.
     private var hand: [UnsafeMutablePointer<pw_buffer>] = []
     private var sequence: UInt64 = 0
-    private var lastNumber: UInt32 = 0
+    private var lastNumber: UInt32
     private var isStreaming = false
     private var owesPicture = false
     private var isResized = false
@@ -47,8 +46,10 @@ final class VideoSource {
     private var pushes: (left: UInt32, done: (UInt32?) -> Void)?
 
     /// Offers a node of that name; it exists once ``onNode`` was called.
-    init?(_ pipeWire: PipeWire, on loop: EventLoop, index: Int, name: String, settings: Settings) {
-        (self.pipeWire, self.loop, self.index, self.settings) = (pipeWire, loop, index, settings)
+    ///
+    /// - Parameter firstNumber: one less than the number of the first picture.
+    init?(_ pipeWire: PipeWire, on loop: EventLoop, index: Int, name: String, firstNumber: UInt32, settings: Settings) {
+        (self.pipeWire, self.loop, self.index, self.settings, lastNumber) = (pipeWire, loop, index, settings, firstNumber)
         let items = [
             (PW_KEY_MEDIA_CLASS, "Video/Source"), (PW_KEY_MEDIA_ROLE, "Screen"), (PW_KEY_NODE_NAME, name),
             (PW_KEY_NODE_DESCRIPTION, "Vitrine test screen"),
@@ -102,15 +103,13 @@ final class VideoSource {
     // MARK: - Commands
 
     /// Takes new settings and does what they ask of a source that runs.
-    func apply(_ new: Settings, _ effect: Knob.Effect) {
+    func apply(_ new: Settings, _ effects: [Knob.Effect]) {
         settings = new
-        switch effect {
-        case .repaint:
+        if effects.contains(.repaint) {
             repaint()
             owesPicture = true
-        case .renegotiate: renegotiate()
-        default: break
         }
+        if effects.contains(.renegotiate) { renegotiate() }
         rearmOverwriter()
         schedule()
     }
@@ -287,7 +286,6 @@ final class VideoSource {
         if !hand.isEmpty { return hand.removeFirst() }
         if let buffer = pw_stream_dequeue_buffer(stream) { return buffer }
         nullDequeues += 1
-        onProgress?()
         return nil
     }
 
@@ -318,7 +316,6 @@ final class VideoSource {
         pw_stream_queue_buffer(stream, buffer)
         pw_stream_trigger_process(stream)
         framesSent += 1
-        onProgress?()
         return true
     }
 

@@ -1,14 +1,94 @@
 // SPDX-License-Identifier: MIT
+import Contract
+import DBus
 import Glibc
 import Loop
 
-let loop = try EventLoop()
-let pw = try PipeWire(on: loop)
-var settings = Settings()
-var source: VideoSource?
-pw.onConsumer = { node in
-    Log("t").info("consumer \(node)"); source?.greet()
+/// The program: connects everything, runs until a signal or until the bus or PipeWire goes.
+private func run(_ options: Options) -> Int32 {
+    if options.isVerbose { Log.level = .debug }
+    let log = Log("testscreen")
+    signal(SIGPIPE, SIG_IGN)
+    var status: Int32 = 0
+    let loop: EventLoop
+    do throws(Errno) {
+        loop = try EventLoop()
+        try loop.onSignals([SIGTERM, SIGINT]) { _ in loop.stop() }
+    } catch {
+        log.error("no event loop: \(error)")
+        return 1
+    }
+    func fail(_ message: String) {
+        log.error(message)
+        status = 1
+        loop.stop()
+    }
+
+    let pipeWire: PipeWire
+    do throws(PipeWire.Failure) {
+        pipeWire = try PipeWire(on: loop)
+    } catch .cannotConnect(let reason) {
+        log.error("cannot connect to PipeWire: \(reason). Start pipewire and a session manager, with this XDG_RUNTIME_DIR.")
+        return 1
+    } catch {
+        log.error("cannot connect to PipeWire: out of memory")
+        return 1
+    }
+    pipeWire.onLost = { fail("PipeWire is gone (\($0)). Start it and this program again.") }
+
+    let screen = Screen(pipeWire, on: loop, settings: options.settings)
+    var connection: Connection?
+    do throws(DBusError) {
+        connection = try Connection.open(.session, on: loop)
+    } catch {
+        guard !options.isBackend else {
+            log.error("cannot connect to the session bus: \(error). Run within dbus-run-session, or with --no-portal.")
+            return 1
+        }
+        log.info("no session bus (\(error)): there is nothing to control this with")
+    }
+    let control = connection.map { connection in
+        let server = ObjectServer(connection)
+        let backend = options.isBackend ? Backend(connection, server, screen) : nil
+        connection.onDisconnect = { fail("The session bus is gone.") }
+        connection.onNameLost = { fail("The name \($0) went to somebody else.") }
+        func own(_ names: ArraySlice<BusName>) {
+            guard let name = names.first else { return log.info("ready: \(screen.settings.size), \(screen.settings.workload)") }
+            connection.requestName(name) { result in
+                if case .failure(let error) = result {
+                    return fail("Cannot have the name \(name): \(error). Is another test screen running?")
+                }
+                own(names.dropFirst())
+            }
+        }
+        own(options.isBackend ? [Control.busName, options.backendName] : [Control.busName])
+        return Control(server, screen, pipeWire, backend)
+    }
+    if !options.isBackend {
+        _ = screen.open { cast in for source in cast.sources { log.info("stream \(source.index) is node \(source.node ?? 0)") } }
+    }
+
+    withExtendedLifetime(control) { loop.run() }
+    screen.closeAll()
+    // The nodes are destroyed by the loop's own turn.
+    _ = loop.run(until: { screen.sources.isEmpty }, timeout: .milliseconds(1))
+    pipeWire.close()
+    connection?.flush()
+    connection?.close()
+    return status
 }
-source = VideoSource(pw, on: loop, index: 0, name: "vitrine-testscreen", settings: settings)
-source?.onNode = { Log("t").info("node \($0)") }
-loop.run()
+
+/// Writes all of a text.
+private func write(_ text: String, to descriptor: Int32) {
+    var bytes = Array(text.utf8)
+    bytes.withUnsafeMutableBytes { buffer in _ = write(descriptor, buffer.baseAddress, buffer.count) }
+}
+
+switch Options.read(Array(CommandLine.arguments.dropFirst())) {
+case .run(let options): exit(run(options))
+case .help: write(Options.help, to: 1)
+case .version: write("vitrine-testscreen \(Contract.packageVersion)\n", to: 1)
+case .wrong(let complaint):
+    write("vitrine-testscreen: \(complaint). Try --help.\n", to: 2)
+    exit(2)
+}
