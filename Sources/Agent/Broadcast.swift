@@ -46,12 +46,12 @@ final class Broadcast {
     /// Begins to capture what the user has chosen.
     func capture() {
         guard let grant, let stream = grant.streams.first else { return }
-        do throws(CaptureError) {
+        do throws(Errno) {
             captureID = try captures.open(
                 remote: grant.remote, node: stream.node, serial: stream.serial, pool: pool
             ) { [weak self] event in self?.handle(event) }
         } catch {
-            handler(.failed(AgentError(.pipewireUnavailable, "\(error)")))
+            handler(.failed(AgentError(.failed, "no thread can be had for the capture: \(error)")))
         }
     }
 
@@ -96,8 +96,10 @@ final class Broadcast {
             handler(.ended(End(cause: .sourceRemoved, detail: "the shared screen or window is gone")))
         case .disconnected:
             handler(.ended(End(cause: .pipewireLost, detail: "PipeWire has ended: see that it runs, then start again")))
+        case .failed(_, .cannotConnect(let number)):
+            handler(.ended(End(cause: .pipewireLost, detail: CaptureError.cannotConnect(number).description)))
         case .failed(_, let error):
-            handler(.ended(End(cause: .failed, detail: "\(error)")))
+            handler(.ended(End(cause: .failed, detail: error.description)))
         case .closed: break
         }
     }
@@ -112,8 +114,8 @@ final class Broadcast {
         if let position = stream.position { source["position"] = .structure([.int32(position.x), .int32(position.y)]) }
         if let size = stream.logicalSize { source["logical-size"] = .structure([.int32(size.width), .int32(size.height)]) }
         if let format {
-            source["pixel-size"] = format.size.asValue
-            source["format"] = .string(format.formatName)
+            source["pixel-size"] = format.sourceSize.asValue
+            source["format"] = .string(format.pixelFormat.name)
             source["stride"] = .uint32(UInt32(clamping: format.strideBytes))
         }
         return [.options(source)]

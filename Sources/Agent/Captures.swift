@@ -18,12 +18,11 @@ final class Captures {
     /// - Parameter remote: the portal's PipeWire connection; this capture owns it from now on.
     func open(
         remote: FileDescriptor, node: UInt32, serial: UInt64?, pool: FramePool, _ handler: @escaping (CaptureEvent) -> Void
-    ) throws(CaptureError) -> UInt64 {
-        let thread = try thread ?? CaptureThread.start()
-        self.thread = thread
+    ) throws(Errno) -> UInt64 {
+        if thread == nil { thread = try CaptureThread.start() }
         lastID += 1
         open[lastID] = (pool, handler)
-        thread.open(CaptureRequest(id: lastID, remote: remote, node: node, serial: serial, pool: pool, events: inbox))
+        thread?.open(CaptureRequest(id: lastID, remote: remote, node: node, serial: serial, pool: pool, events: inbox))
         return lastID
     }
 
@@ -47,5 +46,15 @@ final class Captures {
             return
         }
         open[event.id]?.handler(event)
+    }
+}
+
+extension CaptureEvent {
+    /// The request that it belongs to.
+    fileprivate var id: UInt64 {
+        switch self {
+        case .formatChanged(let id, _), .failed(let id, _): id
+        case .firstFrame(let id), .paused(let id), .resumed(let id), .sourceRemoved(let id), .disconnected(let id), .closed(let id): id
+        }
     }
 }

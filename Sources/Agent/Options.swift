@@ -109,7 +109,9 @@ struct TrackOptions: Equatable, Sendable {
         try reader.takeDefault("restore-key", "s", "", "this version remembers no choice") { $0.asString }
         try reader.takeDefault("crop", "(iiuu)", Region.none, "this version sends the whole source") { Region($0) }
         try reader.takeDefault("masks", "a(iiuu)", [], "this version masks nothing") { $0.asArray?.allOrNone { Region($0) } }
-        try reader.takeDefault("excluded-windows", "au", [], "no desktop portal can leave windows out") { $0.asArray?.allOrNone { $0.asUInt32 } }
+        try reader.takeDefault("excluded-windows", "au", [], "no desktop portal can leave windows out") {
+            $0.asArray?.allOrNone { $0.asUInt32 }
+        }
     }
 
     static func checkFrameRate(_ rate: UInt32) throws(AgentError) -> UInt32 {

@@ -6,7 +6,7 @@ final class PublishedObject {
     let path: ObjectPath
     private let interface: InterfaceName
     private let server: ObjectServer
-    private let watched: [(name: MemberName, get: () -> Value)]
+    private let watched: [(name: MemberName, property: Property)]
     private var announced: [MemberName: Value] = [:]
 
     /// Exports the object.
@@ -15,10 +15,10 @@ final class PublishedObject {
         properties: [MemberName: Property], isObjectManager: Bool = false
     ) {
         (self.path, self.interface, self.server) = (path, description.name, server)
-        watched = description.properties.filter { $0.emitsChangedSignal == .true }.compactMap { property in
-            properties[property.name].map { (property.name, $0.get) }
+        watched = description.properties.filter { $0.changes == .announced }.compactMap { described in
+            properties[described.name].map { (described.name, $0) }
         }
-        for (name, get) in watched { announced[name] = get() }
+        for (name, property) in watched { announced[name] = property.get() }
         server.export(
             path, [ExportedInterface(description, methods: methods, properties: properties)], isObjectManager: isObjectManager)
     }
@@ -26,8 +26,8 @@ final class PublishedObject {
     /// Sends one `PropertiesChanged` with all that is new, or none.
     func publish() {
         var changed: [MemberName] = []
-        for (name, get) in watched {
-            let value = get()
+        for (name, property) in watched {
+            let value = property.get()
             guard announced[name] != value else { continue }
             announced[name] = value
             changed.append(name)

@@ -30,7 +30,8 @@ extension Track {
                 "SourcePaused": property { .bool($0.machine.isActive && $0.broadcast?.isPaused ?? false) },
                 "Muted": property({ .bool($0.isMuted) }, set: { track, value, call in track.handleMuted(value, call) }),
                 "Preset": property({ .string($0.options.preset.name) }, set: { track, value, call in track.handlePreset(value, call) }),
-                "Crop": property({ _ in Region.none.asValue }, set: { $0.handleUnbuilt("crop", "this version sends the whole source", $1, $2) }),
+                "Crop": property(
+                    { _ in Region.none.asValue }, set: { $0.handleUnbuilt("crop", "this version sends the whole source", $1, $2) }),
                 "Masks": property(
                     { _ in .array(of: "(iiuu)", []) }, set: { $0.handleUnbuilt("masks", "this version masks nothing", $1, $2) }),
                 "Layout": property({ _ in .string("grid") }, set: { track, value, call in track.handleLayout(value, call) }),
@@ -53,7 +54,7 @@ extension Track {
         { [weak self] call in
             self?.whenPermitted(act, call) { identity in
                 guard let self else { return }
-                whenSettled {
+                self.whenSettled {
                     if self.isGone { return call.fail(AgentError(.unknownObject, "\(self.path) has been destroyed")) }
                     body(self, call, identity)
                 }
@@ -185,7 +186,8 @@ extension Track {
 
     private func handleDestroy(_ call: Call, _ identity: Identity) {
         if isDesktopTrack {
-            return call.fail(AgentError(.notAllowed, "the desktop track is always there: StopCapture or SetScreenShare(false) ends its share"))
+            return call.fail(
+                AgentError(.notAllowed, "the desktop track is always there: StopCapture or SetScreenShare(false) ends its share"))
         }
         destroy(.stopped(by: identity)) { call.reply() }
     }

@@ -61,6 +61,7 @@ extension Track {
         if new.cursorIsHidden != options.cursorIsHidden { frozen.append("cursor") }
         if new.isDetached != options.isDetached { frozen.append("detached") }
         guard !frozen.isEmpty else { return }
-        throw AgentError(.busy, "\(frozen.joined(separator: ", ")) cannot change while the share is under way: call SetScreenShare(false) first")
+        throw AgentError(
+            .busy, "\(frozen.joined(separator: ", ")) cannot change while the share is under way: call SetScreenShare(false) first")
     }
 }

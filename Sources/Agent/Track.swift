@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 import Contract
 import DBus
+import Encoding
 import Frames
 import Loop
 import Streams
@@ -281,7 +282,9 @@ final class Track {
 
     /// Who owns a track may have left and come back as another connection of the same program.
     func adopt(_ name: BusName, _ identity: Identity) {
-        guard owner == nil, options.isDetached, !isDesktopTrack, identity.name == ownerIdentity?.name, !identity.name.hasSuffix(":") else { return }
+        guard owner == nil, options.isDetached, !isDesktopTrack, identity.name == ownerIdentity?.name, !identity.name.hasSuffix(":") else {
+            return
+        }
         (owner, ownerIdentity) = (name, identity)
         publish()
     }

@@ -85,7 +85,9 @@ struct Program {
             case "--version": return say("vitrine-agent \(Contract.packageVersion)")
             case "--log-level":
                 guard let text = inline ?? left.popFirst() else { return misuse("--log-level lacks its level") }
-                guard let level = LogLevel(name: text) else { return misuse("\"\(text)\" is no level; there are error, warning, info, debug") }
+                guard let level = LogLevel(name: text) else {
+                    return misuse("\"\(text)\" is no level; there are error, warning, info, debug")
+                }
                 Log.level = level
             default: return misuse("\"\(argument)\" is not an option")
             }

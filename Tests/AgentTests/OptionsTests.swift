@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+import DBus
+import Frames
+import Testing
+
+@testable import Agent
+
+@Suite struct OptionsTests {
+    private func track(_ given: [String: Value]) throws -> TrackOptions {
+        var options = TrackOptions()
+        var reader = OptionReader(given)
+        try options.apply(&reader)
+        try reader.finish()
+        return options
+    }
+
+    @Test func readsEveryOption() throws {
+        let options = try track([
+            "preset": .string("h720p"), "max-size": .structure([.uint32(640), .uint32(480)]), "fps": .uint32(12),
+            "bitrate": .uint32(900_000),
+            "sources": .uint32(2), "cursor": .string("hidden"), "title": .string("demo"), "allow": .strings(["app:org.x.Y", ":1.4"]),
+            "detached": .bool(true),
+        ])
+        #expect(options.preset.name == "h720p")
+        #expect(options.effectiveMaxSize == PixelSize(width: 640, height: 480))
+        #expect(options.effectiveFrameRate == 12 && options.effectiveBitrate == 900_000)
+        #expect(options.sources == 2 && options.cursorIsHidden && options.title == "demo" && options.isDetached)
+        #expect(options.allow == ["app:org.x.Y", ":1.4"])
+    }
+
+    @Test func explicitOptionsWinOverThePresetUntilItIsWritten() throws {
+        var options = try track(["fps": .uint32(5), "preset": .string("h360p")])
+        #expect(options.effectiveFrameRate == 5 && options.effectiveBitrate == 500_000)
+        options.setPreset(try Preset.named("h480p"))
+        #expect(options.effectiveFrameRate == 20)
+    }
+
+    private static let wrong: [(String, Value)] = [
+        ("preset", .string("h999p")), ("preset", .uint32(3)), ("max-size", .string("1x1")), ("max-size", .structure([.uint32(1)])),
+        ("max-size", .structure([.uint32(20_000), .uint32(1)])), ("fps", .int32(3)), ("fps", .uint32(1_001)), ("bitrate", .uint32(1)),
+        ("sources", .uint32(0)), ("sources", .uint32(8)), ("cursor", .string("fancy")),
+        ("title", .string(String(repeating: "x", count: 65))),
+        ("title", .string("a\u{7}b")), ("allow", .strings(["everybody"])), ("allow", .strings(["exe:relative"])),
+        ("allow", .strings([":"])),
+        ("allow", .string("app:x")), ("detached", .string("yes")), ("multiple", .uint32(1)), ("audio", .string("loud")),
+        ("persist", .string("always")), ("restore-key", .bool(true)), ("crop", .structure([.uint32(0)])), ("masks", .strings(["x"])),
+        ("excluded-windows", .strings(["x"])), ("colour", .string("red")),
+    ]
+
+    @Test(arguments: wrong) func refusesWhatIsWrongAndNamesTheKey(key: String, value: Value) {
+        let error = #expect(throws: AgentError.self) { _ = try track([key: value]) }
+        #expect(error?.name == .invalidArgs)
+        #expect(error?.message.contains("\"\(key)\"") == true, "\(error?.message ?? "")")
+    }
+
+    private static let region = Value.structure([.int32(1), .int32(2), .uint32(3), .uint32(4)])
+    private static let unbuilt: [(String, Value, Value)] = [
+        ("multiple", .bool(true), .bool(false)), ("audio", .string("system"), .string("none")),
+        ("persist", .string("forever"), .string("none")),
+        ("restore-key", .string("k"), .string("")), ("crop", region, .structure([.int32(0), .int32(0), .uint32(0), .uint32(0)])),
+        ("masks", .array(of: "(iiuu)", [region]), .array(of: "(iiuu)", [])),
+        ("excluded-windows", .array(of: "u", [.uint32(7)]), .array(of: "u", [])),
+        ("cursor", .string("metadata"), .string("embedded")),
+    ]
+
+    @Test(arguments: unbuilt) func saysWhatIsNotBuiltUnlessItIsTheDefault(key: String, asked: Value, standard: Value) throws {
+        let error = #expect(throws: AgentError.self) { _ = try track([key: asked]) }
+        #expect(error?.name == .unsupported)
+        #expect(error?.message.contains(key) == true)
+        _ = try track([key: standard])
+    }
+
+    @Test func readsStartOptions() throws {
+        var reader = OptionReader(["wait": .bool(true), "timeout": .uint32(0), "parent-window": .string("x11:1a")])
+        let start = try StartOptions(&reader)
+        #expect(start.waits && start.timeout == 0 && start.parentWindow == "x11:1a")
+        #expect(throws: AgentError.self) {
+            var reader = OptionReader(["parent-window": .string("win32:1")])
+            _ = try StartOptions(&reader)
+        }
+    }
+
+    @Test func readsSubscribeOptions() throws {
+        let options = try SubscribeOptions(["format": .string("y4m"), "placeholder": .string("hold"), "fps": .uint32(3)])
+        #expect(options.format == .y4m && options.codec == "" && options.placeholder == .hold && options.frameRate == 3)
+        #expect(try SubscribeOptions([:]).codec == "vp8")
+    }
+
+    @Test(arguments: [
+        ("format", Value.string("avi"), "InvalidArgs"), ("format", .string("ivf"), "Unsupported"),
+        ("format", .string("frames"), "Unsupported"),
+        ("codec", .string("vp9"), "Unsupported"), ("codec", .string("av1"), "InvalidArgs"),
+        ("placeholder", .string("black"), "InvalidArgs"),
+        ("sound", .bool(true), "InvalidArgs"),
+    ])
+    func refusesSubscribeOptions(key: String, value: Value, name: String) {
+        let error = #expect(throws: AgentError.self) { _ = try SubscribeOptions([key: value]) }
+        #expect(error?.name.rawValue == name)
+        #expect(error?.message.contains(key) == true)
+    }
+
+    @Test func presetsAreThoseOfTheContract() throws {
+        #expect(Preset.all.map(\.name) == ["h360p", "h480p", "h720p", "h1080p", "h1440p", "h2160p", "native"])
+        #expect(Preset.standard == (try Preset.named("h1080p")))
+        #expect(try Preset.named("h720p").nextLower?.name == "h480p")
+        #expect(try Preset.named("h360p").nextLower == nil)
+    }
+}

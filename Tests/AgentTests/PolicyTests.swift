@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+import Contract
+import Testing
+
+@testable import Agent
+
+@Suite struct PolicyTests {
+    /// The table of the contract, "Who may do what", row by row: who may on a client's track, who on the desktop track.
+    @Test(arguments: Act.allCases) func followsTheContract(act: Act) {
+        for isOwner in [false, true] {
+            for isAllowed in [false, true] {
+                for isSandboxed in [false, true] {
+                    for isDesktopTrack in [false, true] where !(isOwner && isDesktopTrack) {
+                        let standing = Standing(
+                            isOwner: isOwner, isAllowed: isAllowed, isSandboxed: isSandboxed, isDesktopTrack: isDesktopTrack)
+                        let expected =
+                            switch act {
+                            case .stop, .start: isOwner || !isSandboxed
+                            case .subscribe: isDesktopTrack ? isAllowed || !isSandboxed : isOwner || isAllowed
+                            case .manage: isDesktopTrack ? !isSandboxed : isOwner
+                            }
+                        #expect(Policy.permits(act, standing) == expected, "\(act) \(standing)")
+                    }
+                }
+            }
+        }
+    }
+
+    @Test func errorsHaveOneNameAndOneExitCodeEach() {
+        let names = ErrorName.allCases.map(\.dbusName)
+        #expect(Set(names).count == names.count)
+        for name in ErrorName.allCases {
+            #expect(ErrorName(dbusName: name.dbusName) == name)
+            #expect((1...5).contains(name.exitCode))
+        }
+        #expect(ErrorName.cancelled.exitCode == 3 && ErrorName.timedOut.exitCode == 5 && ErrorName.portalUnavailable.exitCode == 4)
+    }
+}
+
+@Suite struct IdentityTests {
+    @Test func knowsAFlatpakByItsInstanceFile() {
+        #expect(Identity.flatpakName("[Application]\nname=org.example.App\nruntime=x\n") == "org.example.App")
+        #expect(Identity.flatpakName("[Instance]\nname=no\n[Application]\nname=yes\n") == "yes")
+        #expect(Identity.flatpakName("garbage") == nil)
+        #expect(Identity.flatpakName("") == nil)
+    }
+
+    @Test func knowsASnapByItsLabel() {
+        #expect(Identity.snapName("snap.firefox.firefox (enforce)\n") == "firefox")
+        #expect(Identity.snapName("unconfined\n") == nil)
+        #expect(Identity.snapName("") == nil)
+    }
+
+    @Test func knowsAUserUnitByItsControlGroup() {
+        let service = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/org.example.Bar.service\n"
+        #expect(Identity.userUnit(service) == "org.example.Bar.service")
+        #expect(Identity.userUnit("0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-foot-1234.scope\n") == nil)
+        #expect(Identity.userUnit("0::/system.slice/ssh.service\n") == nil)
+        #expect(Identity.userUnit("0::/\n") == nil)
+    }
+
+    @Test func doesNotKnowAProcessThatIsNotThere() {
+        #expect(Identity.inspect(processID: 0).isSandboxed)
+        #expect(Identity.inspect(processID: UInt32.max).isSandboxed)
+    }
+}

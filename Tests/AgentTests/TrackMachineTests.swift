@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+import Testing
+
+@testable import Agent
+
+@Suite struct TrackMachineTests {
+    private static let gone = End(cause: .sourceRemoved, detail: "gone")
+    private static let stopped = End(cause: .stopped, detail: "stopped by a test")
+
+    private func choosing() throws -> TrackMachine {
+        var machine = TrackMachine()
+        _ = machine.startCapture()
+        _ = try machine.startBroadcast()
+        return machine
+    }
+
+    private func active() throws -> TrackMachine {
+        var machine = try choosing()
+        _ = machine.granted(machine.generation)
+        _ = machine.firstFrame(machine.generation)
+        return machine
+    }
+
+    @Test func listensOnceItIsTold() {
+        var machine = TrackMachine()
+        #expect(machine.name == "idle")
+        #expect(machine.startCapture() == [.announce(.changed)])
+        #expect(machine.name == "listening")
+        #expect(machine.startCapture() == [])
+        #expect(machine.isCapturing && !machine.isActive)
+    }
+
+    @Test func refusesABroadcastInIdleWithTheRemedy() {
+        var machine = TrackMachine()
+        let error = #expect(throws: AgentError.self) { _ = try machine.startBroadcast() }
+        #expect(error?.name == .notListening)
+        #expect(error?.message.contains("StartCapture") == true)
+    }
+
+    @Test func isActiveFromTheFirstFrameOnAndNotBefore() throws {
+        var machine = try choosing()
+        #expect(machine.name == "choosing")
+        #expect(machine.firstFrame(1) == [])
+        #expect(machine.granted(1) == [.capture(1)])
+        #expect(machine.name == "choosing" && !machine.isActive)
+        #expect(machine.firstFrame(1) == [.announce(.started)])
+        #expect(machine.name == "active")
+        #expect(machine.firstFrame(1) == [])
+        #expect(machine.granted(1) == [])
+    }
+
+    @Test func isBusyWhileItChoosesOrIsActive() throws {
+        for var machine in [try choosing(), try active()] {
+            let error = #expect(throws: AgentError.self) { _ = try machine.startBroadcast() }
+            #expect(error?.name == .busy)
+        }
+    }
+
+    @Test func goesBackToListeningWhenAStartComesToNothing() throws {
+        var machine = try choosing()
+        let cancelled = AgentError(.cancelled, "no")
+        #expect(machine.startFailed(1, cancelled) == [.release, .announce(.startFailed(cancelled))])
+        #expect(machine.name == "listening")
+        #expect(try machine.startBroadcast() == [.announce(.changed), .openPicker(2)])
+    }
+
+    @Test func failsAStartWhoseFirstFrameIsLate() throws {
+        var machine = try choosing()
+        _ = machine.granted(1)
+        let actions = machine.firstFrameIsLate(1)
+        guard case .announce(.startFailed(let error)) = actions.last else {
+            Issue.record("\(actions)")
+            return
+        }
+        #expect(error.name == .timedOut)
+        var running = try active()
+        #expect(running.firstFrameIsLate(1) == [])
+    }
+
+    @Test func ignoresEventsOfAnEarlierStart() throws {
+        var machine = try choosing()
+        _ = machine.stopBroadcast(Self.stopped)
+        _ = try machine.startBroadcast()
+        #expect(machine.generation == 2)
+        #expect(machine.granted(1) == [])
+        #expect(machine.startFailed(1, AgentError(.failed, "")) == [])
+        #expect(machine.ended(1, Self.gone) == [])
+        #expect(machine.settled(1) == [])
+        #expect(machine.name == "choosing")
+    }
+
+    @Test(arguments: EndCause.allCases) func announcesOneEndWithItsReason(cause: EndCause) throws {
+        var machine = try active()
+        let end = End(cause: cause, detail: "why")
+        var actions = machine.ended(1, end)
+        if let wait = cause.settleMilliseconds {
+            #expect(actions == [.release, .settle(1, milliseconds: wait)])
+            #expect(machine.name == "active")
+            actions = machine.settled(1)
+            #expect(actions == [.announce(.finished(end))])
+        } else {
+            #expect(actions == [.release, .announce(.finished(end))])
+        }
+        #expect(machine.name == "listening")
+        #expect(machine.ended(1, end) == [])
+        #expect(machine.settled(1) == [])
+    }
+
+    /// Whatever two causes meet, in whatever order: the stronger one is the reason, and it is announced once.
+    @Test(arguments: EndCause.allCases, EndCause.allCases) func takesTheStrongerOfTwoCauses(first: EndCause, second: EndCause) throws {
+        var machine = try active()
+        var actions = machine.ended(1, End(cause: first, detail: ""))
+        actions += machine.ended(1, End(cause: second, detail: ""))
+        actions += machine.settled(1)
+        actions += machine.settled(1)
+        let finished = actions.compactMap { action -> EndCause? in
+            if case .announce(.finished(let end)) = action { end.cause } else { nil }
+        }
+        let expected = first.settleMilliseconds == nil ? first : min(first, second)
+        #expect(finished == [expected])
+        #expect(actions.count { $0 == .release } == 1)
+    }
+
+    @Test(arguments: EndCause.allCases) func failsAStartThatIsEndedBeforeItsFirstFrame(cause: EndCause) throws {
+        for isGranted in [false, true] {
+            var machine = try choosing()
+            if isGranted { _ = machine.granted(1) }
+            let actions = machine.ended(1, End(cause: cause, detail: "why"))
+            #expect(actions == [.release, .announce(.startFailed(End(cause: cause, detail: "why").asError))])
+            #expect(machine.name == "listening")
+        }
+    }
+
+    @Test func stopsCapturingOnlyFromListening() throws {
+        var machine = try active()
+        #expect(machine.stopCapture() == [])
+        _ = machine.stopBroadcast(Self.stopped)
+        #expect(machine.stopCapture() == [.announce(.changed)])
+        #expect(machine.name == "idle")
+        #expect(machine.stopCapture() == [])
+    }
+
+    /// Any events in any order: a start is announced at most once, an end at most once after it, and what was opened is released.
+    @Test func keepsItsPromisesUnderAnyEvents() throws {
+        var random = SystemRandomNumberGenerator()
+        for _ in 0..<2_000 {
+            var machine = TrackMachine()
+            var isOpen = false
+            var isBroadcasting = false
+            for _ in 0..<40 {
+                let start = UInt64.random(in: 0...machine.generation + 1, using: &random)
+                let cause = EndCause.allCases.randomElement(using: &random) ?? .failed
+                var actions: [TrackMachine.Action] = []
+                switch Int.random(in: 0..<9, using: &random) {
+                case 0: actions = machine.startCapture()
+                case 1: actions = (try? machine.startBroadcast()) ?? []
+                case 2: actions = machine.granted(start)
+                case 3: actions = machine.firstFrame(start)
+                case 4: actions = machine.startFailed(start, AgentError(.failed, ""))
+                case 5: actions = machine.firstFrameIsLate(start)
+                case 6: actions = machine.ended(start, End(cause: cause, detail: ""))
+                case 7: actions = machine.settled(start)
+                default: actions = machine.stopCapture()
+                }
+                for action in actions {
+                    switch action {
+                    case .openPicker:
+                        #expect(!isOpen)
+                        isOpen = true
+                    case .capture: #expect(isOpen)
+                    case .release:
+                        #expect(isOpen)
+                        isOpen = false
+                    case .settle: #expect(isBroadcasting)
+                    case .announce(.started):
+                        #expect(!isBroadcasting && isOpen)
+                        isBroadcasting = true
+                    case .announce(.finished):
+                        #expect(isBroadcasting && !isOpen)
+                        isBroadcasting = false
+                    case .announce(.startFailed): #expect(!isBroadcasting && !isOpen)
+                    case .announce(.changed): break
+                    }
+                }
+                #expect(isBroadcasting == machine.isActive)
+            }
+        }
+    }
+}
