@@ -50,7 +50,8 @@ final class Canvas {
         return [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
             guard var target = buffer.baseAddress else { return }
             for (plane, stride, size) in [
-                (planes.luma, planes.lumaStride, size), (planes.blue, planes.chromaStride, chroma), (planes.red, planes.chromaStride, chroma),
+                (planes.luma, planes.lumaStride, size), (planes.blue, planes.chromaStride, chroma),
+                (planes.red, planes.chromaStride, chroma),
             ] {
                 for row in 0..<size.height {
                     target.update(from: plane + row * stride, count: size.width)

@@ -270,7 +270,8 @@ final class EncodingLoop {
                 return
             }
             blocks.selectNothing()
-            let request = VP8Encoder.Request(isKeyFrame: isKeyFrame, isReference: isKeyFrame, greatestQuantizer: EncodingLoop.stillQuantizer)
+            let request = VP8Encoder.Request(
+                isKeyFrame: isKeyFrame, isReference: isKeyFrame, greatestQuantizer: EncodingLoop.stillQuantizer)
             try encode(with: codec, request, at: .now, isPlaceholder: shown == .placeholder)
         } catch {
             fail(error)

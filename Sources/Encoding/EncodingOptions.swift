@@ -49,7 +49,7 @@ public struct EncodingOptions: Hashable, Sendable {
 
 extension PixelSize {
     /// The greatest size of the same shape that fits into `limit`; never larger than this one, never empty.
-    func fitted(into limit: PixelSize?) -> PixelSize {
+    public func fitted(into limit: PixelSize?) -> PixelSize {
         let greatest = PixelSize.greatestSide
         let width = min(limit.map { $0.width > 0 ? $0.width : greatest } ?? greatest, greatest)
         let height = min(limit.map { $0.height > 0 ? $0.height : greatest } ?? greatest, greatest)

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+
+/// The identifiers of the elements that the muxer writes, length marker included.
+///
+/// Spec: [RFC 8794](https://www.rfc-editor.org/rfc/rfc8794), [RFC 9559](https://www.rfc-editor.org/rfc/rfc9559).
+enum ElementID: UInt32 {
+    case ebml = 0x1A45_DFA3
+    case ebmlVersion = 0x4286
+    case ebmlReadVersion = 0x42F7
+    case ebmlMaxIDLength = 0x42F2
+    case ebmlMaxSizeLength = 0x42F3
+    case docType = 0x4282
+    case docTypeVersion = 0x4287
+    case docTypeReadVersion = 0x4285
+    case segment = 0x1853_8067
+    case info = 0x1549_A966
+    case timestampScale = 0x2AD7B1
+    case muxingApp = 0x4D80
+    case writingApp = 0x5741
+    case tracks = 0x1654_AE6B
+    case trackEntry = 0xAE
+    case trackNumber = 0xD7
+    case trackUID = 0x73C5
+    case trackType = 0x83
+    case flagLacing = 0x9C
+    case language = 0x22B59C
+    case codecID = 0x86
+    case video = 0xE0
+    case flagInterlaced = 0x9A
+    case pixelWidth = 0xB0
+    case pixelHeight = 0xBA
+    case colour = 0x55B0
+    case matrixCoefficients = 0x55B1
+    case chromaSitingHorizontal = 0x55B7
+    case chromaSitingVertical = 0x55B8
+    case range = 0x55B9
+    case cluster = 0x1F43_B675
+    case timestamp = 0xE7
+    case simpleBlock = 0xA3
+}
+
+/// Bytes of EBML elements, one after the other.
+struct EBML {
+    private(set) var bytes: [UInt8] = []
+
+    /// Appends an element that holds an unsigned integer, in as few bytes as it takes.
+    mutating func append(_ id: ElementID, _ value: UInt64) {
+        let count = max(1, (64 - value.leadingZeroBitCount + 7) / 8)
+        appendHeader(id, byteCount: UInt64(count))
+        appendBigEndian(value, count)
+    }
+
+    /// Appends an element that holds ASCII text.
+    mutating func append(_ id: ElementID, _ text: StaticString) {
+        appendHeader(id, byteCount: UInt64(text.utf8CodeUnitCount))
+        text.withUTF8Buffer { bytes.append(contentsOf: $0) }
+    }
+
+    /// Appends an element that holds the elements which `body` appends.
+    mutating func append(_ id: ElementID, _ body: (inout EBML) -> Void) {
+        var content = EBML()
+        body(&content)
+        appendHeader(id, byteCount: UInt64(content.bytes.count))
+        bytes.append(contentsOf: content.bytes)
+    }
+
+    /// Appends the identifier and the size of an element whose content follows by other means.
+    mutating func appendHeader(_ id: ElementID, byteCount: UInt64) {
+        appendIdentifier(id)
+        var count = 1
+        // All ones mean "unknown".
+        while count < 8 && byteCount >= (UInt64(1) << UInt64(7 * count)) - 1 { count += 1 }
+        appendBigEndian(byteCount | UInt64(1) << UInt64(7 * count), count)
+    }
+
+    /// Appends the beginning of an element that lasts until one comes that cannot be inside it, or until the end.
+    mutating func appendUnsizedHeader(_ id: ElementID) {
+        appendIdentifier(id)
+        appendBigEndian(0x01FF_FFFF_FFFF_FFFF, 8)
+    }
+
+    /// Appends the lowest `count` bytes of a number, the highest first.
+    mutating func appendBigEndian(_ value: UInt64, _ count: Int) {
+        for index in stride(from: count - 1, through: 0, by: -1) { bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(8 * index))) }
+    }
+
+    private mutating func appendIdentifier(_ id: ElementID) {
+        appendBigEndian(UInt64(id.rawValue), (32 - id.rawValue.leadingZeroBitCount + 7) / 8)
+    }
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+import Encoding
+import Frames
+import Glibc
+import Loop
+
+/// What the main loop, and the encoders, tell the writer.
+enum WriterCommand: Sendable {
+    /// A new stream.
+    struct Addition: Sendable {
+        let id: StreamID
+        let encoding: EncodingID
+        let format: StreamOptions.Format
+        /// The writing end, non-blocking.
+        let descriptor: FileDescriptor
+        let counters: StreamCounters
+        let isPaused: Bool
+    }
+
+    case addEncoding(EncodingID, Encoder, FramePool, Codec)
+    case removeEncoding(EncodingID)
+    case add(Addition)
+    case setPaused(StreamID, Bool)
+    case finish(StreamID)
+    case encoded(EncodingID, EncoderEvent)
+}
+
+/// What the writer tells the main loop.
+enum WriterReport: Sendable {
+    case started(StreamID, PixelSize, epoch: Instant)
+    case ended(StreamID, StreamEnd)
+}
+
+/// What the writer's thread does: it gives each packet to the readers of its encoding, and waits for none of them.
+final class StreamWriter {
+    /// An encoding and the streams that it goes into.
+    private final class Encoding {
+        let encoder: Encoder
+        let pool: FramePool
+        let codec: Codec
+        var outputs: [Output] = []
+        /// Repetitions of the last picture that were asked for, and of these answered.
+        var (requested, answered): (UInt64, UInt64) = (0, 0)
+        /// When a key frame was last asked for because of a reader that had not read.
+        var lastRecovery = Instant(nanoseconds: 0)
+        var recoveryTimer: Timer?
+        var failure: StreamEnd?
+
+        init(_ encoder: Encoder, _ pool: FramePool, _ codec: Codec) { (self.encoder, self.pool, self.codec) = (encoder, pool, codec) }
+    }
+
+    /// Readers that do not keep up cost the others a key frame at most this often.
+    private static let recoveryInterval = Duration.seconds(2)
+    /// How long a stream that is to end waits for its reader.
+    private static let greatestFarewell = Duration.milliseconds(800)
+
+    /// Kept alive by its thread.
+    private unowned let loop: EventLoop
+    private let reports: Inbox<WriterReport>
+    private var encodings: [EncodingID: Encoding] = [:]
+    private var outputs: [StreamID: Output] = [:]
+
+    init(_ loop: EventLoop, reports: Inbox<WriterReport>) {
+        (self.loop, self.reports) = (loop, reports)
+        // Writing into a pipe without a reader is an error that is handled, not a reason to die.
+        var mask = sigset_t()
+        sigemptyset(&mask)
+        sigaddset(&mask, SIGPIPE)
+        pthread_sigmask(SIG_BLOCK, &mask, nil)
+    }
+
+    func handle(_ command: WriterCommand) {
+        switch command {
+        case .addEncoding(let id, let encoder, let pool, let codec): encodings[id] = Encoding(encoder, pool, codec)
+        case .removeEncoding(let id): encodings.removeValue(forKey: id)?.recoveryTimer?.cancel()
+        case .add(let addition): add(addition)
+        case .setPaused(let id, let isPaused): setPaused(id, isPaused)
+        case .finish(let id): finish(id)
+        case .encoded(let id, .packet(let packet)): if let encoding = encodings[id] { deliver(packet, encoding) }
+        case .encoded(let id, .repeated(let request)): if let encoding = encodings[id] { noteRepetition(request, encoding) }
+        case .encoded(let id, .failed(let error)): if let encoding = encodings[id] { fail(encoding, .failed(error.description)) }
+        case .encoded(_, .stopped): break
+        }
+    }
+
+    // MARK: - Streams
+
+    private func add(_ addition: WriterCommand.Addition) {
+        guard let encoding = encodings[addition.encoding] else { return }
+        let output = Output(addition)
+        encoding.outputs.append(output)
+        outputs[output.id] = output
+        // Nothing is asked for: a reader that goes away is an error, which is always told.
+        output.watch = loop.watch(output.rawDescriptor, for: []) { [unowned self, unowned output] readiness in
+            if readiness.contains(.error) || readiness.contains(.hangUp) {
+                end(output, .readerGone)
+            } else {
+                write(output, encoding)
+            }
+        }
+        if let failure = encoding.failure {
+            end(output, failure)
+        } else if encoding.codec == .raw || encoding.outputs.count > 1 {
+            // A VP8 encoder begins with a key frame by itself.
+            ask(for: output, encoding)
+        }
+    }
+
+    private func fail(_ encoding: Encoding, _ failure: StreamEnd) {
+        encoding.failure = failure
+        for output in encoding.outputs { end(output, failure) }
+    }
+
+    /// Asks the encoder for what a stream that lacks everything needs.
+    private func ask(for output: Output, _ encoding: Encoding) {
+        if output.isPaused { return }
+        switch encoding.codec {
+        case .vp8: encoding.encoder.requestKeyFrame()
+        case .raw: if output.isDrained { encoding.encoder.requestPicture(again: output.isBehind) }
+        }
+    }
+
+    private func setPaused(_ id: StreamID, _ isPaused: Bool) {
+        guard let output = outputs[id], output.isPaused != isPaused, let encoding = encodings[output.encoding] else { return }
+        output.setPaused(isPaused)
+        if !isPaused { ask(for: output, encoding) }
+    }
+
+    private func end(_ output: Output, _ reason: StreamEnd) {
+        guard outputs.removeValue(forKey: output.id) != nil else { return }
+        output.watch?.cancel()
+        output.deadline?.cancel()
+        encodings[output.encoding]?.outputs.removeAll { $0 === output }
+        reports.send(.ended(output.id, reason))
+    }
+
+    // MARK: - Packets
+
+    private func deliver(_ packet: Packet, _ encoding: Encoding) {
+        let delivery = Delivery(packet, from: encoding.pool)
+        // Over a copy: a reader that is found to be gone is taken out.
+        for output in encoding.outputs {
+            let isFirst = !output.hasStarted
+            guard output.accept(delivery) else { continue }
+            if isFirst { reports.send(.started(output.id, packet.size, epoch: packet.time)) }
+            write(output, encoding)
+        }
+    }
+
+    private func write(_ output: Output, _ encoding: Encoding) {
+        switch output.write() {
+        case .readerGone:
+            end(output, .readerGone)
+            return
+        case .drained:
+            if output.isClosing {
+                end(output, .finished)
+                return
+            }
+            if encoding.codec == .raw { ask(for: output, encoding) }
+        case .full: break
+        }
+        if output.needsKeyFrame { recover(encoding) }
+    }
+
+    /// Asks for a key frame for readers that lost packets, now or when one was asked for long enough ago.
+    private func recover(_ encoding: Encoding) {
+        guard encoding.recoveryTimer == nil else { return }
+        let due = encoding.lastRecovery + StreamWriter.recoveryInterval
+        if due <= .now {
+            encoding.lastRecovery = .now
+            encoding.encoder.requestKeyFrame()
+            return
+        }
+        encoding.recoveryTimer = loop.at(due) { [unowned self, unowned encoding] in
+            encoding.recoveryTimer = nil
+            if encoding.outputs.contains(where: { $0.needsKeyFrame && $0.hasStarted }) { recover(encoding) }
+        }
+    }
+
+    // MARK: - The end of a stream
+
+    private func finish(_ id: StreamID) {
+        guard let output = outputs[id], output.deadline == nil, let encoding = encodings[output.encoding] else { return }
+        output.deadline = loop.after(StreamWriter.greatestFarewell) { [unowned self, unowned output] in end(output, .finished) }
+        guard output.hasStarted, !output.isPaused else {
+            close(output)
+            return
+        }
+        // One that waits for its turn shares the next repetition with all that come meanwhile.
+        output.lastRequest = encoding.requested + 1
+        if encoding.requested == encoding.answered { requestRepetition(encoding) }
+    }
+
+    private func requestRepetition(_ encoding: Encoding) {
+        encoding.requested += 1
+        let request = encoding.requested
+        let needsKeyFrame = encoding.outputs.contains { $0.lastRequest == request && $0.needsKeyFrame }
+        encoding.encoder.repeatLastPicture(request, isKeyFrame: needsKeyFrame)
+    }
+
+    private func noteRepetition(_ request: UInt64, _ encoding: Encoding) {
+        encoding.answered = request
+        for output in encoding.outputs { if let last = output.lastRequest, last <= request { close(output) } }
+        if encoding.outputs.contains(where: { $0.lastRequest != nil && !$0.isClosing }) { requestRepetition(encoding) }
+    }
+
+    /// Ends a stream as soon as all that waits is written.
+    private func close(_ output: Output) {
+        output.isClosing = true
+        if output.isDrained { end(output, .finished) }
+    }
+}

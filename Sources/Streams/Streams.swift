@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+import Encoding
+public import Frames
+public import Loop
+
+/// The streams of all tracks, and the threads behind them: one per encoding in use, and one that writes.
+///
+/// No thread exists before the first stream.
+///
+/// Thread: the main loop's.
+public final class Streams {
+    let loop: EventLoop
+    private let log = Log("streams")
+    private var writer: (thread: LoopThread, commands: Inbox<WriterCommand>)?
+    private let reports: Inbox<WriterReport>
+    private let stopped: Inbox<EncodingID>
+    private var owners: [StreamID: (stream: ReaderStream, track: TrackStreams)] = [:]
+    /// Encoders that were told to stop and have not answered.
+    private var stopping: [EncodingID: Encoder] = [:]
+    private var running: [EncodingID: Encoder] = [:]
+    private var lastStream = 0
+    private var lastEncoding = 0
+    private var isShutDown = false
+
+    /// - Parameter loop: the main loop, where all events come.
+    public init(on loop: EventLoop) {
+        self.loop = loop
+        final class Receiver { weak var streams: Streams? }
+        let receiver = Receiver()
+        reports = loop.makeInbox { receiver.streams?.handle($0) }
+        stopped = loop.makeInbox { receiver.streams?.noteStop($0) }
+        receiver.streams = self
+    }
+
+    /// The streams of one more track.
+    ///
+    /// - Parameter pool: where the track's pictures are.
+    public func openTrack(pool: FramePool, rates: StreamRates) -> TrackStreams { TrackStreams(self, pool: pool, rates: rates) }
+
+    /// Ends all streams at once and all threads. For a clean end, call ``TrackStreams/close(_:)`` of each track first and wait for it.
+    ///
+    /// It waits for pictures that are being encoded. No event comes afterwards.
+    public func shutdown() {
+        isShutDown = true
+        owners = [:]
+        for encoder in running.values { encoder.stop() }
+        for encoder in Array(running.values) + Array(stopping.values) { encoder.join() }
+        (running, stopping) = ([:], [:])
+        writer?.thread.stop()
+        writer = nil
+    }
+
+    // MARK: - For tracks
+
+    func makeStreamID() -> StreamID {
+        lastStream += 1
+        return StreamID(number: lastStream)
+    }
+
+    func register(_ stream: ReaderStream, of track: TrackStreams) { owners[stream.id] = (stream, track) }
+
+    /// Starts an encoder, which does nothing until a stream was added.
+    func start(_ options: EncodingOptions, pool: FramePool, showsPlaceholder: Bool) throws(StreamsError) -> EncodingGroup {
+        if isShutDown { throw .closed }
+        let stopped = self.stopped
+        do throws(Errno) {
+            let writer = try startedWriter()
+            lastEncoding += 1
+            let id = EncodingID(number: lastEncoding)
+            let encoder = try Encoder.start(number: lastEncoding, pool: pool, options: options, showsPlaceholder: showsPlaceholder) {
+                event in
+                if case .stopped = event { stopped.send(id) } else { writer.send(.encoded(id, event)) }
+            }
+            running[id] = encoder
+            writer.send(.addEncoding(id, encoder, pool, options.codec))
+            return EncodingGroup(id, encoder, options, writer: writer)
+        } catch {
+            log.error("no thread for a stream: \(error)")
+            throw .outOfResources(error)
+        }
+    }
+
+    /// Ends an encoder that has no streams any more, without waiting for it.
+    func stop(_ group: EncodingGroup) {
+        guard let encoder = running.removeValue(forKey: group.id) else { return }
+        stopping[group.id] = encoder
+        group.send(.removeEncoding(group.id))
+        encoder.stop()
+    }
+
+    private func startedWriter() throws(Errno) -> Inbox<WriterCommand> {
+        if let writer { return writer.commands }
+        let reports = self.reports
+        let started = try LoopThread.start(name: "writer") { loop in
+            let writer = StreamWriter(loop, reports: reports)
+            return loop.makeInbox { (command: WriterCommand) in writer.handle(command) }
+        }
+        writer = (started.thread, started.result)
+        return started.result
+    }
+
+    private func noteStop(_ id: EncodingID) { stopping.removeValue(forKey: id)?.join() }
+
+    private func handle(_ report: WriterReport) {
+        switch report {
+        case .started(let id, let size, let epoch):
+            guard let owner = owners[id] else { return }
+            log.debug("stream \(id.number) began: \(size)")
+            owner.stream.noteStart(size, epoch: epoch)
+        case .ended(let id, let reason):
+            guard let owner = owners.removeValue(forKey: id) else { return }
+            log.debug("stream \(id.number) ended: \(reason)")
+            owner.track.noteEnd(of: owner.stream, reason)
+        }
+    }
+}

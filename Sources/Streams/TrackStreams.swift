@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+import CLinux
+import Encoding
+public import Frames
+public import Loop
+
+/// All streams of one track.
+///
+/// Thread: the main loop's.
+public final class TrackStreams {
+    /// The most raw readers that a track has: each takes hundreds of megabytes a second.
+    public static let greatestRawReaderCount = 8
+
+    /// Streams that have not ended, oldest first.
+    public private(set) var readers: [ReaderStream] = []
+
+    private let streams: Streams
+    private let pool: FramePool
+    private var groups: [EncodingGroup] = []
+    private var isClosed = false
+    /// Who waits for streams to end, and for which.
+    private var waiting: [(streams: Set<StreamID>, completion: () -> Void)] = []
+
+    init(_ streams: Streams, pool: FramePool, rates: StreamRates) {
+        (self.streams, self.pool, self.rates) = (streams, pool, rates)
+    }
+
+    /// What streams follow that asked for nothing else. A change is for the running ones too, except for their size.
+    public var rates: StreamRates {
+        didSet { if rates != oldValue { for group in groups { group.follow(rates) } } }
+    }
+
+    /// Whether readers get the placeholder: the track is muted or not broadcasting. At first it is.
+    ///
+    /// Once true was set, no real picture is taken or sent any more. After false, the first picture is the pool's newest: clear the pool
+    /// when a broadcast ends, or that one's last picture is shown again.
+    public var showsPlaceholder = true {
+        didSet { for group in groups { group.encoder.setPlaceholder(showsPlaceholder) } }
+    }
+
+    /// Whether a codec works at present.
+    public var encoderIsRunning: Bool { groups.contains { $0.encoder.isRunning } }
+
+    /// Makes a stream, which begins with the first picture that there is.
+    ///
+    /// - Parameter events: called on the main loop.
+    /// - Returns: the stream, and the reading end of its pipe. Drop the latter once it was handed over: while it is open anywhere the reader seems to live.
+    public func subscribe(
+        _ options: StreamOptions = StreamOptions(), _ events: @escaping (StreamEvent) -> Void
+    ) throws(StreamsError) -> (stream: ReaderStream, reading: FileDescriptor) {
+        if isClosed { throw .closed }
+        if options.format == .y4m, readers.count(where: { $0.options.format == .y4m }) >= TrackStreams.greatestRawReaderCount {
+            throw .rawReaderLimit(TrackStreams.greatestRawReaderCount)
+        }
+        let pipe = try TrackStreams.makePipe(options.format)
+        let group = try self.group(for: options)
+        let stream = ReaderStream(streams.makeStreamID(), options, in: group, events)
+        readers.append(stream)
+        streams.register(stream, of: self)
+        group.add(stream, writingTo: pipe.writing)
+        return (stream, pipe.reading)
+    }
+
+    /// Ends the streams that end with the broadcast.
+    ///
+    /// - Parameter completion: called on the main loop when they have ended, at most a second later.
+    public func finishBroadcast(_ completion: @escaping () -> Void) {
+        finish(readers.filter { $0.options.placeholder == .end }, completion)
+    }
+
+    /// Ends all streams. Others may begin.
+    ///
+    /// - Parameter completion: called on the main loop when they have ended, at most a second later.
+    public func endAll(_ completion: @escaping () -> Void = {}) { finish(readers, completion) }
+
+    /// Ends all streams, for good.
+    ///
+    /// - Parameter completion: called on the main loop when they have ended, at most a second later.
+    public func close(_ completion: @escaping () -> Void = {}) {
+        isClosed = true
+        finish(readers, completion)
+    }
+
+    private func finish(_ ending: [ReaderStream], _ completion: @escaping () -> Void) {
+        if ending.isEmpty {
+            streams.loop.later(completion)
+            return
+        }
+        waiting.append((Set(ending.map(\.id)), completion))
+        for stream in ending { stream.finish() }
+    }
+
+    func noteEnd(of stream: ReaderStream, _ reason: StreamEnd) {
+        readers.removeAll { $0 === stream }
+        let group = stream.group
+        group.remove(stream)
+        if group.streams.isEmpty {
+            groups.removeAll { $0 === group }
+            streams.stop(group)
+        }
+        stream.noteEnd(reason)
+        for index in waiting.indices { waiting[index].streams.remove(stream.id) }
+        let done = waiting.filter(\.streams.isEmpty)
+        waiting.removeAll(where: \.streams.isEmpty)
+        for entry in done { entry.completion() }
+    }
+
+    /// The running encoding with these options, or a new one.
+    private func group(for options: StreamOptions) throws(StreamsError) -> EncodingGroup {
+        let wanted = EncodingOptions(
+            codec: options.codec, maxSize: options.maxSize ?? rates.maxSize,
+            rates: EncodingRates(frameRate: options.frameRate ?? rates.frameRate, bitrate: options.bitrate ?? rates.bitrate),
+            holdsOnPlaceholder: options.placeholder == .hold)
+        if let group = groups.first(where: { $0.options == wanted }) { return group }
+        let started = try streams.start(wanted, pool: pool, showsPlaceholder: showsPlaceholder)
+        groups.append(started)
+        return started
+    }
+
+    /// A pipe whose writing end never blocks. It is large enough for most pictures, so that few wake the writer twice.
+    private static func makePipe(_ format: StreamOptions.Format) throws(StreamsError) -> (reading: FileDescriptor, writing: FileDescriptor)
+    {
+        do throws(Errno) {
+            let pipe = try FileDescriptor.pipe()
+            try pipe.writing.setNonBlocking()
+            // A user may have 64 MiB of pipes in all: refused is no harm.
+            _ = clinux_set_pipe_size(pipe.writing.raw, format == .y4m ? 1 << 20 : 1 << 18)
+            return pipe
+        } catch {
+            throw .outOfResources(error)
+        }
+    }
+}
