@@ -34,7 +34,7 @@ public final class CaptureThread: Sendable {
     /// Changes what of a source is shown, from the next picture on; new masks at once, also in the picture that is already there.
     public func setView(_ id: UInt64, _ view: CaptureView) { commands.send(.setView(id: id, view)) }
 
-    /// Ends a request, whatever state it is in. ``CaptureEvent/closed(id:)`` follows, also when the id is not known.
+    /// Ends a request, whatever state it is in. ``CaptureEvent/closed(id:)`` follows; nothing happens when there is no such request.
     public func close(_ id: UInt64) { commands.send(.close(id: id)) }
 
     /// Closes what is open, without events, and ends the thread. Returns when it has ended.

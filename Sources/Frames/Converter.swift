@@ -114,7 +114,7 @@ extension Transform {
 
 extension SourcePicture {
     /// The pixels in memory that become a rectangle of the upright picture.
-    fileprivate func inMemory(_ area: PixelRect) -> PixelRect {
+    public func inMemory(_ area: PixelRect) -> PixelRect {
         let part = visible
         let right = part.width - area.x - area.width
         let bottom = part.height - area.y - area.height

@@ -13,7 +13,7 @@ import Synchronization
 public final class FramePool: Sendable {
     /// Names one reader of one pool.
     public struct ReaderID: Hashable, Sendable {
-        fileprivate let number: Int
+        let number: Int
     }
 
     /// How a write ended.
@@ -24,44 +24,6 @@ public final class FramePool: Sendable {
         case noSlot
         /// The closure gave up.
         case notFilled
-    }
-
-    struct Reader {
-        var id: Int
-        var bell: FileDescriptor
-        var nextDue = Instant(nanoseconds: .min)
-        var lastTaken: UInt64 = 0
-        /// What changed since this reader last took a frame.
-        var damage = Damage.everything
-        /// Whether the bell was rung since this reader last took a frame.
-        var isRung = false
-    }
-
-    struct Slot {
-        var memory: PixelMemory?
-        var size = PixelSize(width: 0, height: 0)
-        /// Leases, and one while it is written.
-        var users = 0
-        /// What changed since the picture in it, so that only that has to be converted.
-        var stale = Damage.everything
-        var isTouched = false
-        var isWipedWhenFree = false
-    }
-
-    struct Latest {
-        var slot: Int
-        var info: FrameInfo
-        var isTaken = false
-    }
-
-    struct State {
-        var slots: [Slot]
-        var readers: [Reader] = []
-        var latest: Latest?
-        var lastSequence: UInt64 = 0
-        var lastReader = 0
-        var epoch = 0
-        var counts = FrameStatistics()
     }
 
     private let state: Mutex<State>
@@ -78,17 +40,20 @@ public final class FramePool: Sendable {
 
     // MARK: - The writer
 
-    /// Maps memory for pictures of a size in all slots that are free, so that ``write(size:time:arrival:damage:_:)`` need not.
+    /// Maps memory for pictures of a size, upright or on their side, in all slots that are free, so that
+    /// ``write(size:time:arrival:damage:_:)`` need not.
     ///
     /// Call it when a format was negotiated. Frames of another size that are latest or leased stay as they are.
     ///
     /// - Throws: when there is no memory for them.
     public func prepare(size: PixelSize) throws(Errno) {
         precondition(size.isUsable, "a picture without pixels")
+        let bytes = PixelMemory.wholePages(FramePool.byteCount(size))
         let count = state.withLock { $0.slots.count }
         for index in 0..<count {
             let isOurs = state.withLock { state in
-                guard state.slots[index].users == 0, state.latest?.slot != index, state.slots[index].size != size else { return false }
+                let slot = state.slots[index]
+                guard slot.users == 0, state.latest?.slot != index, slot.memory?.byteCount != bytes else { return false }
                 state.slots[index].users = 1
                 return true
             }
@@ -97,6 +62,9 @@ public final class FramePool: Sendable {
             try map(index, size)
         }
     }
+
+    /// Enough for a picture and for the same one on its side.
+    private static func byteCount(_ size: PixelSize) -> Int { max(I420Planes.byteCount(size), I420Planes.byteCount(size.transposed)) }
 
     /// Publishes a frame: picks a slot, lets `fill` write the picture, makes it the latest.
     ///
@@ -112,33 +80,39 @@ public final class FramePool: Sendable {
     public func write(
         size: PixelSize, time: Instant, arrival: Instant, damage: Damage = .everything, _ fill: (I420Planes, Damage) -> Bool
     ) -> WriteOutcome {
-        guard size.isUsable, let (index, isMapped, epoch) = state.withLock({ $0.beginWriting(size) }) else { return .noSlot }
-        if !isMapped {
+        guard size.isUsable, let start = state.withLock({ $0.beginWriting(size) }) else { return .noSlot }
+        let index = start.index
+        if !start.isMapped {
             do throws(Errno) {
                 try map(index, size)
             } catch {
-                state.withLock { $0.abandon(index) }
+                abandon(index)
                 return .noSlot
             }
         }
-        let (planes, stale) = state.withLock { state in
-            state.slots[index].isTouched = true
-            var stale = state.slots[index].stale
-            stale.merge(damage)
-            return (Planes(state.slots[index]), stale)
-        }
-        guard let planes = planes?.view, fill(planes, stale) else {
-            state.withLock { $0.abandon(index) }
+        let (target, stale, previous) = state.withLock { $0.lookUp(index, damage) }
+        defer { if let previous { release(previous.slot) } }
+        guard let planes = target?.view, fill(planes, stale) else {
+            abandon(index)
             return .notFilled
         }
-        return state.withLock { state in
-            guard state.epoch == epoch else {
-                // The broadcast ended meanwhile.
-                state.abandon(index)
-                return .notFilled
-            }
-            return .published(sequence: state.publish(index, time, arrival, damage))
+        var known = damage
+        if let previous { known = Comparison.damage(previous.planes.view, planes) }
+        let sequence = state.withLock { state -> UInt64? in
+            // The broadcast may have ended meanwhile.
+            state.epoch == start.epoch ? state.publish(index, time, arrival, known) : nil
         }
+        guard let sequence else {
+            abandon(index)
+            return .notFilled
+        }
+        return .published(sequence: sequence)
+    }
+
+    /// Gives a slot back in which nothing came to be.
+    private func abandon(_ index: Int) {
+        state.withLock { $0.abandon(index) }
+        release(index)
     }
 
     /// Counts a buffer that came and will not be written.
@@ -218,8 +192,17 @@ public final class FramePool: Sendable {
     /// - Parameter instant: `Instant(nanoseconds: .max)` for a reader that wants nothing at present.
     public func setNextDue(_ reader: ReaderID, _ instant: Instant) {
         state.withLock { state in
-            guard let index = state.readers.firstIndex(where: { $0.id == reader.number }) else { return }
+            guard let index = state.index(of: reader) else { return }
             state.readers[index].nextDue = instant
+        }
+    }
+
+    /// Lets a reader's bell ring again for the next frame, without one that is there already. Nothing counts as read.
+    public func skip(_ reader: ReaderID) {
+        state.withLock { state in
+            guard let index = state.index(of: reader) else { return }
+            state.readers[index].isRung = false
+            state.readers[index].lastTaken = state.latest?.info.sequence ?? state.readers[index].lastTaken
         }
     }
 
@@ -228,7 +211,7 @@ public final class FramePool: Sendable {
     /// - Returns: a lease whose damage is all that changed since this reader's last one.
     public func take(_ reader: ReaderID) -> FrameLease? {
         let taken = state.withLock { state -> (Int, FrameInfo, Planes)? in
-            guard let index = state.readers.firstIndex(where: { $0.id == reader.number }) else { return nil }
+            guard let index = state.index(of: reader) else { return nil }
             state.readers[index].isRung = false
             guard var latest = state.latest, latest.info.sequence > state.readers[index].lastTaken,
                 let planes = Planes(state.slots[latest.slot])
@@ -279,24 +262,9 @@ public final class FramePool: Sendable {
 
     // MARK: - Slots
 
-    /// Where the planes of a slot lie.
-    ///
-    /// SAFETY: `@unchecked` because of what the memory's owner is: the slot counts a user for as long as anybody holds this.
-    struct Planes: @unchecked Sendable {
-        let memory: PixelMemory
-        let size: PixelSize
-
-        init?(_ slot: Slot) {
-            guard let memory = slot.memory else { return nil }
-            (self.memory, size) = (memory, slot.size)
-        }
-
-        var view: I420Planes { I420Planes(size: size, base: memory.base) }
-    }
-
     /// Gives a slot memory for a size. The caller is its only user.
     private func map(_ index: Int, _ size: PixelSize) throws(Errno) {
-        let memory = try PixelMemory(byteCount: I420Planes.byteCount(size))
+        let memory = try PixelMemory(byteCount: FramePool.byteCount(size))
         // The old mapping goes outside the lock.
         let old = state.withLock { state in
             let old = state.slots[index].memory
@@ -310,7 +278,7 @@ public final class FramePool: Sendable {
     }
 
     /// Ends one use of a slot.
-    fileprivate func release(_ index: Int) {
+    func release(_ index: Int) {
         let memory = state.withLock { state -> PixelMemory? in
             let isLast = state.slots[index].users == 1 && state.latest?.slot != index
             if isLast && state.slots[index].isWipedWhenFree {
@@ -326,84 +294,5 @@ public final class FramePool: Sendable {
         guard let memory else { return }
         memory.wipe()
         release(index)
-    }
-}
-
-extension FramePool.State {
-    /// Makes a slot the writer's: the lowest free one of that size, else any free one, else the latest, if nobody holds it.
-    mutating func beginWriting(_ size: PixelSize) -> (index: Int, isMapped: Bool, epoch: Int)? {
-        counts.received += 1
-        let held = latest?.slot
-        var found = slots.indices.first { slots[$0].users == 0 && $0 != held && slots[$0].size == size && !slots[$0].isWipedWhenFree }
-        found = found ?? slots.indices.first { slots[$0].users == 0 && $0 != held && !slots[$0].isWipedWhenFree }
-        if found == nil, let held, slots[held].users == 0 {
-            retire(asUnread: false)
-            found = held
-        }
-        guard let index = found else {
-            counts.dropped += 1
-            return nil
-        }
-        counts.inFlight += 1
-        slots[index].users = 1
-        return (index, slots[index].size == size && slots[index].memory != nil, epoch)
-    }
-
-    /// The write came to nothing; what the slot holds is of no use.
-    mutating func abandon(_ index: Int) {
-        slots[index].users -= 1
-        slots[index].stale = .everything
-        counts.inFlight -= 1
-        counts.dropped += 1
-    }
-
-    mutating func publish(_ index: Int, _ time: Instant, _ arrival: Instant, _ damage: Damage) -> UInt64 {
-        let isSameSize = latest.map { slots[$0.slot].size == slots[index].size } ?? false
-        let known = isSameSize ? damage : .everything
-        retire(asUnread: false)
-        lastSequence += 1
-        latest = FramePool.Latest(slot: index, info: FrameInfo(sequence: lastSequence, time: time, arrival: arrival, damage: known))
-        for other in slots.indices where other != index { slots[other].stale.merge(known) }
-        slots[index].stale = .none
-        slots[index].users -= 1
-        for reader in readers.indices { readers[reader].damage.merge(known) }
-        counts.lastFrameAt = arrival
-        return lastSequence
-    }
-
-    /// The latest stops being that, and what became of it is counted.
-    mutating func retire(asUnread: Bool) {
-        guard let old = latest else { return }
-        latest = nil
-        if old.isTaken { return }
-        counts.inFlight -= 1
-        if !asUnread && isWanted(by: .now) { counts.coalesced += 1 } else { counts.unread += 1 }
-    }
-
-    func isWanted(by now: Instant) -> Bool { readers.contains { $0.nextDue <= now } }
-}
-
-/// The right to read one frame of a pool. While it lives, nobody writes to the frame; its end gives the slot back.
-public struct FrameLease: ~Copyable, Sendable {
-    /// Which frame it is.
-    public let info: FrameInfo
-    private let pool: FramePool
-    private let slot: Int
-    private let planes: FramePool.Planes
-
-    fileprivate init(pool: FramePool, slot: Int, info: FrameInfo, planes: FramePool.Planes) {
-        (self.pool, self.slot, self.info, self.planes) = (pool, slot, info, planes)
-    }
-
-    deinit { pool.release(slot) }
-
-    /// Luma samples.
-    public var size: PixelSize { planes.size }
-
-    /// Hands the planes to `body`, to read only.
-    ///
-    /// Ownership: valid inside `body`; a library that keeps pointers to them may use them for as long as the lease lives.
-    public borrowing func withPlanes<Result, Failure: Error>(_ body: (I420Planes) throws(Failure) -> Result) throws(Failure) -> Result {
-        try body(planes.view)
     }
 }

@@ -19,9 +19,7 @@ public final class Picture {
     }
 
     /// The planes, to read and write.
-    ///
-    /// Ownership: valid for as long as the picture lives.
-    public var planes: I420Planes { I420Planes(size: size, base: memory.base) }
+    public var planes: I420Planes { I420Planes(size: size, base: memory.base, owner: memory) }
 
     /// The picture that readers get while there is nothing to show: dark grey, with the two lighter bars that mean "pause".
     public static func placeholder(size: PixelSize) throws(Errno) -> Picture {

@@ -11,13 +11,15 @@ final class PixelMemory: @unchecked Sendable {
 
     /// - Throws: when the kernel has no such memory.
     init(byteCount: Int) throws(Errno) {
-        let whole = (max(1, byteCount) + 4_095) & ~4_095
+        let whole = PixelMemory.wholePages(byteCount)
         let mapped = mmap(nil, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
         guard let mapped, mapped != MAP_FAILED else { throw Errno.last }
         // What people see on their screens does not belong into a crash report.
         madvise(mapped, whole, MADV_DONTDUMP)
         (base, self.byteCount) = (mapped, whole)
     }
+
+    static func wholePages(_ byteCount: Int) -> Int { (max(1, byteCount) + 4_095) & ~4_095 }
 
     deinit { munmap(base, byteCount) }
 
