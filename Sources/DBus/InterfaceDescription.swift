@@ -79,7 +79,7 @@ public struct InterfaceDescription: Sendable {
     public let annotations: [String: String]
     /// The XML of the interface as it was read, with the comments before and in it.
     public let source: String
-    /// The declarations of XML name spaces that ``source`` relies on: attributes of the elements around it.
+    /// The declarations of XML name spaces that ``source`` relies on: attributes of the element around it.
     let namespaces: [String: String]
 
     /// Reads the interfaces of a `<node>`.
@@ -91,22 +91,4 @@ public struct InterfaceDescription: Sendable {
     public func signal(_ name: MemberName) -> Signal? { signals.first { $0.name == name } }
     /// The property of that name.
     public func property(_ name: MemberName) -> Property? { properties.first { $0.name == name } }
-}
-
-/// An object as its XML describes it.
-public struct NodeDescription: Sendable {
-    /// Its interfaces.
-    public let interfaces: [InterfaceDescription]
-    /// The names of its children, as the XML has them: one element of a path each.
-    public let children: [String]
-}
-
-/// What is wrong with a piece of XML.
-public struct XMLError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The line, from 1.
-    public let line: Int
-    /// What is wrong there.
-    public let message: String
-    /// Both, for people.
-    public var description: String { "line \(line): \(message)" }
 }

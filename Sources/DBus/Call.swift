@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+
+/// A call that somebody made to one of our objects.
+///
+/// It is answered exactly once, now or later. One that is dropped unanswered answers `Failed` by itself.
+public final class Call {
+    /// The unique name of the caller, as the bus vouches for it.
+    public let sender: BusName
+    /// The object.
+    public let path: ObjectPath
+    /// The interface; of a property that is set, the property's.
+    public let interface: InterfaceName
+    /// The method, or the property that is set.
+    public let member: MemberName
+    /// The arguments, of exactly the types that the XML names; of a property that is set, its new value.
+    public let arguments: [Value]
+
+    private let connection: Connection
+    private let outputSignature: Signature
+    private let serial: UInt32
+    private let isReplyWanted: Bool
+    private var isAnswered = false
+
+    fileprivate init(
+        _ message: Message, _ connection: Connection, _ sender: BusName, _ path: ObjectPath,
+        _ interface: InterfaceName, _ method: InterfaceDescription.Method, _ arguments: [Value]
+    ) {
+        (self.sender, self.path, self.interface, member, self.arguments) = (sender, path, interface, method.name, arguments)
+        (self.connection, outputSignature, serial, isReplyWanted) = (connection, method.outputSignature, message.serial, message.wantsReply)
+    }
+
+    /// The call that a `Properties.Set` stands for.
+    init(setting property: MemberName, of interface: InterfaceName, to value: Value, by call: Call) {
+        (sender, path, self.interface, member, arguments) = (call.sender, call.path, interface, property, [value])
+        (connection, outputSignature, serial, isReplyWanted) = (call.connection, .empty, call.serial, call.isReplyWanted)
+        call.isAnswered = true
+    }
+
+    deinit {
+        guard !isAnswered, isReplyWanted else { return }
+        log.error("\(interface).\(member) was dropped unanswered.")
+        fail(name: StandardError.failed, message: "The call was dropped. This is a mistake in the program that was called.")
+    }
+
+    /// Answers with the values that the XML promises. Nothing is sent when the caller wants no reply.
+    ///
+    /// Other values are our own mistake; the caller gets `Failed` and the log says why.
+    public func reply(_ values: [Value] = []) {
+        let signature = values.map(\.signature.text).joined()
+        guard signature == outputSignature.text else {
+            return failByMistake("The answer has the types \"\(signature)\", not \"\(outputSignature)\".")
+        }
+        answer { () throws(DBusError) in try Message.methodReturn(to: sender, serial: serial, values) }
+    }
+
+    /// Answers with an error.
+    ///
+    /// - Parameter name: an interface name, like those of ``StandardError``.
+    /// - Parameter message: what was wrong, and what to do about it.
+    public func fail(name: String, message: String) {
+        guard let errorName = InterfaceName(name) else { return failByMistake("\"\(name)\" is no error name. \(message)") }
+        answer { () throws(DBusError) in try Message.error(to: sender, serial: serial, name: errorName, text: message) }
+    }
+
+    private func failByMistake(_ detail: String) {
+        log.error("\(interface).\(member): \(detail)")
+        fail(name: StandardError.failed, message: "\(detail) This is a mistake in the program that was called.")
+    }
+
+    private func answer(_ make: () throws(DBusError) -> Message) {
+        guard !isAnswered else { return log.error("\(interface).\(member) was answered twice.") }
+        isAnswered = true
+        guard isReplyWanted else { return }
+        do throws(DBusError) {
+            try connection.send(try make())
+        } catch .disconnected {
+        } catch {
+            isAnswered = false
+            failByMistake("\(error)")
+        }
+    }
+}
+
+// MARK: - From messages
+
+extension Call {
+    /// Makes a call out of a message whose types are those of the method; answers it with an error when they are not.
+    static func accept(
+        _ message: Message, on connection: Connection, _ interface: InterfaceName, _ method: InterfaceDescription.Method
+    ) -> Call? {
+        guard let sender = message.sender, let path = message.path else { return nil }
+        guard message.signature == method.inputSignature else {
+            let names = method.inputs.map(\.name).filter { !$0.isEmpty }.joined(separator: ", ")
+            let expected = "\"\(method.inputSignature)\"" + (names.isEmpty ? "" : " (\(names))")
+            refuse(
+                message, on: connection, StandardError.invalidArguments,
+                "\(interface).\(method.name) takes \(expected), not \"\(message.signature)\".")
+            return nil
+        }
+        do throws(DBusError) {
+            return Call(message, connection, sender, path, interface, method, try message.arguments())
+        } catch {
+            refuse(message, on: connection, StandardError.limitsExceeded, "\(error)")
+            return nil
+        }
+    }
+
+    /// Answers a message that is no call to any of our methods.
+    static func refuse(_ message: Message, on connection: Connection, _ name: String, _ text: String) {
+        guard message.wantsReply, let sender = message.sender, let name = InterfaceName(name) else { return }
+        do throws(DBusError) {
+            try connection.send(try Message.error(to: sender, serial: message.serial, name: name, text: text))
+        } catch {
+            log.debug("A call of \(sender) could not be refused: \(error)")
+        }
+    }
+}
