@@ -26,6 +26,12 @@ final class Context {
         // A reader of our output that goes away is told apart from other ends by EPIPE.
         signal(SIGPIPE, SIG_IGN)
         out.onFailure = { [unowned self] in interrupts += 1 }
+        // It may also go away while there is nothing to tell it.
+        var watch: Watch?
+        watch = loop.watch(1, for: []) { [unowned self] _ in
+            watch?.cancel()
+            interrupts += 1
+        }
     }
 
     /// Why ``wait(until:timeout:)`` returned.

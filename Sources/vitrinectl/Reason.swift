@@ -26,6 +26,7 @@ struct Reason {
             case "agent-exit": "The agent has ended"
             default: "The share has failed"
             }
-        return detail.isEmpty ? "\(words) (\(printable(name)))." : "\(words) (\(printable(name))): \(printable(detail))"
+        let named = name == "stopped" ? words : "\(words) (\(printable(name)))"
+        return detail.isEmpty ? "\(named)." : "\(named): \(printable(detail))"
     }
 }
