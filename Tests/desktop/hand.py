@@ -2,7 +2,7 @@
 """The person at the test desktop: `python3 hand.py VERB [JSON]` does one thing and prints its result as JSON.
 
 It sees the picker and the shell's panel through the accessibility tree that a screen reader would use, presses buttons
-there, and clicks with a virtual pointer of the compositor's. It runs inside the desktop's session, a fresh process for each
+there, and has a virtual pointer and keyboard of the compositor's. It runs inside the desktop's session, a fresh process for each
 verb, so that nothing of the tree is remembered.
 """
 
@@ -122,18 +122,37 @@ def picker_rows():
 
 def picker_choose(index=None, name=None):
     """Chooses a row of the page that is shown, by its place or by a part of its name."""
-    found = rows(the_picker())
-    if name is not None:
-        row = named(found, name)
-    elif index < len(found):
-        row = found[index]
-    else:
+    def row():
+        found = rows(the_picker())
+        if name is not None:
+            return named(found, name)
+        if index < len(found):
+            return found[index]
         raise NotThere(f"row {index} of {len(found)}")
-    if row.get_role_name() == "list item":
-        row.get_parent().get_selection_iface().select_child(row.get_index_in_parent())
-    elif not has(row, Atspi.StateType.PRESSED):
-        press(row)
+
+    wanted = row()
+    if wanted.get_role_name() == "toggle button":
+        if not has(wanted, Atspi.StateType.PRESSED):
+            press(wanted)
+        return True
+    wanted.get_parent().get_selection_iface().select_child(wanted.get_index_in_parent())
+    if not has(wanted, Atspi.StateType.SELECTED):
+        # GNOME 48 has no selection in the list of windows: its rows are activated.
+        activate_by_keys(row)
     return True
+
+
+def activate_by_keys(node):
+    """Goes to a node with the keyboard and activates it; `node` finds it anew each time."""
+    for _ in range(20):
+        now = node()
+        now.clear_cache()
+        if has(now, Atspi.StateType.FOCUSED):
+            return key("Return")
+        siblings = rows(the_picker())
+        key("Down" if any(has(row, Atspi.StateType.FOCUSED) for row in siblings) else "Tab")
+        time.sleep(0.1)
+    raise NotThere(f"{node().get_name()!r} is not reached by the keyboard")
 
 
 def picker_press(label):
@@ -168,19 +187,29 @@ def call(destination, path, interface, method, signature=None, *arguments):
     return bus.call_sync(destination, path, interface, method, parameters, None, Gio.DBusCallFlags.NONE, 20000, None).unpack()
 
 
-POINTER = """
+DEVICES = """
 const Clutter = imports.gi.Clutter;
-global.handsPointer ??= Clutter.get_default_backend().get_default_seat().create_virtual_device(Clutter.InputDeviceType.POINTER_DEVICE);
+const seat = Clutter.get_default_backend().get_default_seat();
+global.handsPointer ??= seat.create_virtual_device(Clutter.InputDeviceType.POINTER_DEVICE);
+global.handsKeyboard ??= seat.create_virtual_device(Clutter.InputDeviceType.KEYBOARD_DEVICE);
+const now = global.get_current_time() * 1000;
 """
+
+
+def key(name):
+    """Presses a key, named as in keysymdef.h."""
+    for state in ("PRESSED", "RELEASED"):
+        evaluate(f"{DEVICES} global.handsKeyboard.notify_keyval(now, Clutter.KEY_{name}, Clutter.KeyState.{state}); true")
+        time.sleep(0.02)
+    return True
 
 
 def click(x, y):
     """Moves a pointer of the compositor's own there and presses its left button once."""
-    evaluate(f"{POINTER} global.handsPointer.notify_absolute_motion(global.get_current_time() * 1000, {x}, {y}); true")
+    evaluate(f"{DEVICES} global.handsPointer.notify_absolute_motion(now, {x}, {y}); true")
     time.sleep(0.1)
     for state in ("PRESSED", "RELEASED"):
-        evaluate(f"{POINTER} global.handsPointer.notify_button(global.get_current_time() * 1000, Clutter.BUTTON_PRIMARY,"
-                 f" Clutter.ButtonState.{state}); true")
+        evaluate(f"{DEVICES} global.handsPointer.notify_button(now, Clutter.BUTTON_PRIMARY, Clutter.ButtonState.{state}); true")
         time.sleep(0.05)
     return evaluate("let [x, y] = global.get_pointer(); [x, y]")
 
@@ -236,7 +265,7 @@ def screenshot(path):
 
 
 VERBS = {verb.__name__: verb for verb in (
-    picker_open, picker_pages, picker_page, picker_rows, picker_choose, picker_press, indicator, click, stop_sharing, evaluate,
+    picker_open, picker_pages, picker_page, picker_rows, picker_choose, picker_press, indicator, key, click, stop_sharing, evaluate,
     close_overview, windows, place_window, monitors, screenshot)}
 
 
