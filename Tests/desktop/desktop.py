@@ -109,8 +109,6 @@ class Hand:
 class Desktop:
     """The desktop. Use it as a context manager; `monitors` are the sizes of its virtual monitors, left to right."""
 
-    programs = BIN
-
     def __init__(self, monitors=("1280x720", "1024x768")):
         self._monitors = monitors
         self.hand = Hand(self)
@@ -160,6 +158,7 @@ class Desktop:
             "GSETTINGS_BACKEND": "keyfile",
             "DBUS_SESSION_BUS_ADDRESS": self.bus_address,
             "DBUS_SYSTEM_BUS_ADDRESS": system_address,
+            "VITRINE_BIN": str(BIN),
             "NO_COLOR": "1",
         }
         self.processes = Processes(run, log)

@@ -6,7 +6,6 @@ from harness import TOP, frames, wait_until
 
 def run(desktop):
     """Starts what `make run` starts after the build."""
-    desktop.environment["VITRINE_BIN"] = str(desktop.programs)
     return desktop.start("run", [TOP / "Tests/tools/run"])
 
 

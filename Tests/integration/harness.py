@@ -159,6 +159,7 @@ class Session:
             "DBUS_SYSTEM_BUS_ADDRESS": self.system_bus_address,
             "GSETTINGS_BACKEND": "memory",
             "GIO_USE_VFS": "local",
+            "VITRINE_BIN": str(BIN),
             "NO_COLOR": "1",
         }
         for name in ("ASAN_OPTIONS", "TSAN_OPTIONS", "PIPEWIRE_DEBUG", "VITRINE_LOG"):
@@ -245,6 +246,17 @@ class Session:
         client = Client(self.bus_address)
         self._clients.append(client)
         return client
+
+    @contextlib.contextmanager
+    def clients_of_their_own(self):
+        """Clients that are made inside leave the bus at the end."""
+        before = len(self._clients)
+        try:
+            yield
+        finally:
+            for client in self._clients[before:]:
+                client.close()
+            del self._clients[before:]
 
     def agent(self, client=None):
         """The agent as one client sees it; without `client`, as a new one. Its signals are recorded from here on."""
