@@ -107,11 +107,17 @@ struct TrackOptions: Equatable, Sendable {
         try reader.takeChoice("audio", ["none", "system", "microphone", "both"], "this version carries no sound")
         try reader.takeChoice("persist", ["none", "session", "forever"], "this version remembers no choice")
         try reader.takeDefault("restore-key", "s", "", "this version remembers no choice") { $0.asString }
-        try reader.takeDefault("crop", "(iiuu)", Region.none, "this version sends the whole source") { Region($0) }
+        if let crop = try reader.take("crop", "(iiuu)", { Region($0) }) { try Self.refuseCrop(crop) }
         try reader.takeDefault("masks", "a(iiuu)", [], "this version masks nothing") { $0.asArray?.allOrNone { Region($0) } }
         try reader.takeDefault("excluded-windows", "au", [], "no desktop portal can leave windows out") {
             $0.asArray?.allOrNone { $0.asUInt32 }
         }
+    }
+
+    /// Takes no crop as well as this version can: the default, and nothing else.
+    static func refuseCrop(_ crop: Region) throws(AgentError) {
+        guard crop.x >= 0, crop.y >= 0 else { throw .invalid("crop", "begins outside of the source: x and y are 0 or more") }
+        guard crop == Region.none else { throw .unsupported("\"crop\"", "this version sends the whole source") }
     }
 
     static func checkFrameRate(_ rate: UInt32) throws(AgentError) -> UInt32 {

@@ -219,10 +219,20 @@ extension Track {
         }
     }
 
-    private func handleUnbuilt(_ key: String, _ why: String, _ value: Value, _ call: Call) {
+    private func handleCrop(_ value: Value, _ call: Call) {
         whenPermitted(.manage, call) { _ in
-            let isDefault = value.asArray?.isEmpty ?? (Region(value) == Region.none)
-            if isDefault { call.reply() } else { call.fail(.unsupported("\"\(key)\"", why)) }
+            do throws(AgentError) {
+                if let crop = Region(value) { try TrackOptions.refuseCrop(crop) }
+                call.reply()
+            } catch {
+                call.fail(error)
+            }
+        }
+    }
+
+    private func handleMasks(_ value: Value, _ call: Call) {
+        whenPermitted(.manage, call) { _ in
+            if value.asArray?.isEmpty ?? true { call.reply() } else { call.fail(.unsupported("\"masks\"", "this version masks nothing")) }
         }
     }
 

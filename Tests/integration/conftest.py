@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Fixtures of the integration tests: a world of its own for each test."""
+"""Fixtures of the integration tests: a world of its own for each test, or one that the tests of a file leave as they found it."""
 
 import pytest
 
-from harness import Session
+from harness import DESKTOP_TRACK, SERVICE, SUBSCRIPTION, Session
+from processes import wait_until
+from screen import TestScreen
 
 
 class Maker:
@@ -39,3 +41,45 @@ def session():
 def agent(session):
     """The agent as a new client sees it."""
     return session.agent()
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """The usual world, one for all tests of a file; they reach it through `world`."""
+    with Session() as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def overseer(shared):
+    """A client that sees all and tidies up."""
+    return shared.agent()
+
+
+@pytest.fixture
+def world(shared, overseer):
+    """The shared world. After the test it is as it was before: nothing is shared, and nothing is left open in the portal."""
+    screen = TestScreen(shared.client)
+    with shared.clients_of_their_own():
+        yield shared
+    desktop = overseer.desktop
+    overseer.set_screen_share(False)
+    for path in desktop.get("Subscriptions"):
+        desktop.unsubscribe_all(overseer.client.get(SERVICE, path, SUBSCRIPTION, "Subscriber"))
+    desktop.mute(False)
+    desktop.set("Preset", "s", "h1080p")
+    screen.wait_until_closed()
+    screen.reset()
+    wait_until(lambda: set(overseer.objects()) == {DESKTOP_TRACK}, "no object but the desktop track")
+
+
+@pytest.fixture
+def me(world):
+    """The agent as a new client of the shared world sees it."""
+    return world.agent()
+
+
+@pytest.fixture
+def screen(world):
+    """The shared world's test screen."""
+    return TestScreen(world.client)

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: MIT
+"""The test screen as tests drive it, a portal client that is not ours, and a reader of nodes that is not ours either."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from gi.repository import GLib
+
+from harness import PORTAL, PORTAL_PATH, SCREEN_CAST, TEST_SCREEN
+from processes import wait_until
+
+SCREEN_PATH = "/org/vitrine/TestScreen1"
+REQUEST = "org.freedesktop.portal.Request"
+SESSION = "org.freedesktop.portal.Session"
+
+# Types of the settings that Python's own types do not tell.
+SETTING_TYPES = {
+    "size": "(uu)", "sizes": "a(uu)", "resize-to": "(uu)", "formats": "as", "unused-byte": "y", "chunk-stride": "i", "crop": "(iiuu)",
+    "cursor-size": "(uu)", "omit": "as", "position": "(ii)", "logical-size": "(uu)",
+}
+
+_tokens = itertools.count(1)
+
+
+def setting(key, value):
+    """A setting's value as a GLib.Variant; one that is a variant already is taken as it is."""
+    if isinstance(value, GLib.Variant):
+        return value
+    usual = "b" if isinstance(value, bool) else "u" if isinstance(value, int) else "s"
+    return GLib.Variant(SETTING_TYPES.get(key, usual), value)
+
+
+class TestScreen:
+    """The control interface of the test screen of a session."""
+
+    # pytest takes it for a class of tests otherwise.
+    __test__ = False
+
+    def __init__(self, client):
+        self.client = client
+        client.record(TEST_SCREEN)
+
+    def call(self, member, signature="()", *arguments, seconds=60.0):
+        return self.client.call(TEST_SCREEN, SCREEN_PATH, TEST_SCREEN, member, GLib.Variant(signature, arguments), seconds=seconds)
+
+    def start(self, member, signature="()", *arguments):
+        return self.client.start(TEST_SCREEN, SCREEN_PATH, TEST_SCREEN, member, GLib.Variant(signature, arguments))
+
+    def get(self, name):
+        return self.client.get(TEST_SCREEN, SCREEN_PATH, TEST_SCREEN, name)
+
+    def configure(self, **settings):
+        """Configure; Python names have `_` for `-`."""
+        named = {name.replace("_", "-"): value for name, value in settings.items()}
+        self.call("Configure", "(a{sv})", {key: setting(key, value) for key, value in named.items()})
+
+    def reset(self):
+        self.call("Reset")
+
+    def answer(self, answer):
+        return self.call("Answer", "(s)", answer)[0]
+
+    def end_session(self):
+        return self.call("EndSession")[0]
+
+    def vanish(self, stream=None):
+        self.call("Vanish") if stream is None else self.call("VanishStream", "(u)", stream)
+
+    def pause(self, stream=None):
+        self.call("Pause") if stream is None else self.call("PauseStream", "(u)", stream)
+
+    def resume(self, stream=None):
+        self.call("Resume") if stream is None else self.call("ResumeStream", "(u)", stream)
+
+    def set_size(self, width, height, stream=None):
+        if stream is None:
+            self.call("SetSize", "(uu)", width, height)
+        else:
+            self.call("SetStreamSize", "(uuu)", stream, width, height)
+
+    def push_frames(self, count):
+        """Sends new pictures and returns the last one's number."""
+        return self.call("PushFrames", "(u)", count)[0]
+
+    def emit_cursor_only(self):
+        self.call("EmitCursorOnly")
+
+    def corrupt(self, place="header"):
+        self.call("Corrupt", "(s)", place)
+
+    def set_error(self, message="told to fail"):
+        self.call("SetError", "(s)", message)
+
+    def unlink(self):
+        self.call("Unlink")
+
+    @property
+    def streams(self):
+        return self.get("Streams")
+
+    def wait_until(self, name, value, seconds=30.0):
+        """Waits until a property has a value; `value` may be a function of it."""
+        def has():
+            now = self.get(name)
+            return (value(now) if callable(value) else now == value) or None
+
+        wait_until(has, f"the test screen's {name} = {value}", seconds)
+
+    def wait_until_closed(self, seconds=30.0):
+        """Waits until the portal has no session left, and no node is there any more."""
+        self.wait_until("OpenSessions", 0, seconds)
+        self.wait_until("Streams", [], seconds)
+
+    def wait_for_consumer(self, count=1, seconds=30.0):
+        """Waits until so many read the first stream, with its format agreed on."""
+        self.wait_until("Streams", lambda streams: streams and streams[0].get("consumers") == count and "size" in streams[0], seconds)
+
+
+class Cast:
+    """One session of the portal, for a client that knows the portal's documentation and nothing else."""
+
+    def __init__(self, client):
+        self.client = client
+        client.record(PORTAL)
+        self.token = f"cast{os.getpid()}_{next(_tokens)}"
+        self.session = None
+
+    def request(self, member, signature, *arguments, **options):
+        """Sends a request and returns where its Response will be, and the call."""
+        token = f"request{os.getpid()}_{next(_tokens)}"
+        options["handle_token"] = GLib.Variant("s", token)
+        sender = self.client.unique_name[1:].replace(".", "_")
+        pending = self.client.start(PORTAL, PORTAL_PATH, SCREEN_CAST, member, GLib.Variant(signature, (*arguments, options)))
+        return f"{PORTAL_PATH}/request/{sender}/{token}", pending
+
+    def response(self, path, since=0, seconds=30.0):
+        """The response and its results."""
+        return self.client.wait_for("signal", "Response", path=path, since=since, seconds=seconds).value
+
+    def ask(self, member, signature, *arguments, seconds=30.0, **options):
+        path, pending = self.request(member, signature, *arguments, **options)
+        assert pending.wait() == (path,)
+        return self.response(path, seconds=seconds)
+
+    def create(self):
+        response, results = self.ask("CreateSession", "(a{sv})", session_handle_token=GLib.Variant("s", self.token))
+        if response == 0:
+            self.session = results["session_handle"]
+        return response
+
+    def select(self, **options):
+        return self.ask("SelectSources", "(oa{sv})", self.session, **options)[0]
+
+    def start(self, seconds=30.0):
+        return self.ask("Start", "(osa{sv})", self.session, "", seconds=seconds)
+
+    def begin(self):
+        """Start without waiting for the response; returns where it will be."""
+        path, pending = self.request("Start", "(osa{sv})", self.session, "")
+        pending.wait()
+        return path
+
+    def prepare(self, **options):
+        assert self.create() == 0 and self.select(**options) == 0
+        return self
+
+    def granted(self, **options):
+        """The streams of a session that is granted: (node, properties)."""
+        self.prepare(**options)
+        response, results = self.start()
+        assert response == 0, f"Start was answered {response}"
+        return results["streams"]
+
+    def open_remote(self):
+        """A PipeWire connection's descriptor, which the caller owns."""
+        return self.client.call(PORTAL, PORTAL_PATH, SCREEN_CAST, "OpenPipeWireRemote", GLib.Variant("(oa{sv})", (self.session, {})))[0]
+
+    def close_request(self, path):
+        self.client.call(PORTAL, path, REQUEST, "Close")
+
+    def close(self):
+        self.client.call(PORTAL, self.session, SESSION, "Close")
+
+    def watch(self, session, node, **options):
+        """A reader of one of the streams."""
+        descriptor = self.open_remote()
+        try:
+            return NodeReader(session, node, descriptor, **options)
+        finally:
+            os.close(descriptor)
+
+
+class NodeReader:
+    """What GStreamer gets from a node: one dictionary for each buffer, as node_reader.py prints them."""
+
+    def __init__(self, session, node, descriptor=None, formats=None):
+        command = [sys.executable, str(Path(__file__).with_name("node_reader.py")), str(node), str(-1 if descriptor is None else descriptor)]
+        self._process = subprocess.Popen(
+            command + [formats or ""], env=session.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            pass_fds=[] if descriptor is None else [descriptor])
+        self.frames = []
+        self.messages = []
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self):
+        for line in self._process.stdout:
+            event = json.loads(line)
+            with self._changed:
+                (self.messages if "message" in event else self.frames).append(event)
+                self._changed.notify_all()
+        with self._changed:
+            self.messages.append({"message": "end"})
+            self._changed.notify_all()
+
+    def wait_for(self, condition, what, seconds=30.0):
+        """Waits until `condition(frames)` is true of the list of all frames so far."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: condition(self.frames), seconds), \
+                f"not within {seconds:g} s: {what}; {self.messages}; {self.frames[-5:]}"
+            return list(self.frames)
+
+    def wait_for_frames(self, count, seconds=30.0):
+        return self.wait_for(lambda frames: len(frames) >= count, f"{count} frames", seconds)
+
+    def wait_for_message(self, message, seconds=30.0):
+        with self._changed:
+            assert self._changed.wait_for(lambda: any(m["message"] == message for m in self.messages), seconds), \
+                f"no {message} within {seconds:g} s: {self.messages}"
+
+    @property
+    def numbers(self):
+        return [frame["number"] for frame in list(self.frames)]
+
+    def close(self):
+        # It ends when its input does.
+        self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._thread.join(10)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
