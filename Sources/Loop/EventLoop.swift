@@ -15,8 +15,13 @@ public struct Readiness: OptionSet, Sendable {
     public static let write = Readiness(rawValue: Int16(POLLOUT))
     /// The other end is gone. Always reported, never asked for.
     public static let hangUp = Readiness(rawValue: Int16(POLLHUP))
-    /// The descriptor is broken, or a pipe's reader is gone. Always reported, never asked for.
-    public static let error = Readiness(rawValue: Int16(POLLERR) | Int16(POLLNVAL))
+    /// The descriptor is broken or closed, or a pipe's reader is gone. Always reported, never asked for.
+    public static let error = Readiness(rawValue: Int16(POLLERR))
+
+    fileprivate init(polled events: Int16) {
+        self.init(rawValue: events)
+        if events & Int16(POLLNVAL) != 0 { insert(.error) }
+    }
 }
 
 /// A descriptor that a loop watches until ``cancel()``.
@@ -265,7 +270,7 @@ public final class EventLoop {
                 for id in mailroom.takeAll() { drains[id]?() }
                 continue
             }
-            if watches[owner.id] === owner { owner.handler(Readiness(rawValue: entry.revents)) }
+            if watches[owner.id] === owner { owner.handler(Readiness(polled: entry.revents)) }
         }
     }
 }
