@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+import CPipeWire
+import Frames
+import Loop
+
+/// One request: its connection, its stream, and what became of it.
+///
+/// The order is: connect, see that the granted node is there, connect a stream to it and nothing else, agree on a format, copy frames. It ends once,
+/// with one event; what belongs to PipeWire is destroyed soon after, outside its callbacks.
+///
+/// Thread: capture.
+final class CaptureStream {
+    /// What an answer of PipeWire is waited for.
+    private enum Question {
+        case isNodeThere
+        case whatDoesItOffer
+        case whyDidItEnd(CaptureEvent)
+    }
+
+    /// How long the daemon and its session manager have to agree on a format: PipeWire itself does not say when they cannot.
+    private static let negotiationLimit = Duration.seconds(10)
+    /// How long PipeWire has to say why a stream ended.
+    private static let explanationLimit = Duration.milliseconds(500)
+    /// A stream that pauses for less, as it does while it is negotiated anew, did not pause.
+    private static let pauseLimit = Duration.milliseconds(250)
+
+    let request: CaptureRequest
+    let writer: FrameWriter
+    private unowned let loop: EventLoop
+    private let remote: Remote
+    private var stream: OpaquePointer?
+    private let hook = UnsafeMutablePointer<spa_hook>.allocate(capacity: 1)
+    private var questions: [Int32: Question] = [:]
+    private var negotiation: Timer?
+    private var explanation: Timer?
+    private var pausing: Timer?
+    private var isPaused = false
+    private var offersDmaBuf = true
+    private var hasEnded = false
+    private var announced: StreamFormat?
+    private var hasAnnouncedFrame = false
+
+    init(_ request: CaptureRequest, on loop: EventLoop) {
+        (self.request, self.loop) = (request, loop)
+        writer = FrameWriter(pool: request.pool, view: request.view)
+        remote = Remote(node: request.node, serial: request.serial)
+        hook.initialize(to: spa_hook())
+    }
+
+    deinit { hook.deallocate() }
+
+    /// Connects with the portal's descriptor.
+    func start(_ context: OpaquePointer) {
+        guard request.node != SPA_ID_INVALID else { return fail(.nodeMissing(node: request.node)) }
+        remote.onSynced = { [unowned self] sequence in answered(sequence) }
+        remote.onLost = { [unowned self] in end(.disconnected(id: request.id)) }
+        remote.onNodeRemoved = { [unowned self] in end(.sourceRemoved(id: request.id)) }
+        do throws(CaptureError) {
+            let descriptor: Int32
+            do throws(Errno) {
+                descriptor = try request.remote.duplicateRaw()
+            } catch {
+                throw .cannotConnect(error)
+            }
+            try remote.connect(context, descriptor)
+        } catch {
+            return fail(error)
+        }
+        ask(.isNodeThere)
+        negotiation = loop.after(CaptureStream.negotiationLimit) { [unowned self] in
+            fail(.negotiationTimedOut(offered: remote.formats.names))
+        }
+    }
+
+    /// Destroys all of PipeWire's objects and closes the descriptor. Not inside a callback.
+    func close() {
+        hasEnded = true
+        for timer in [negotiation, explanation, pausing] { timer?.cancel() }
+        // Its listener hears of the buffers that go.
+        if let stream { pw_stream_destroy(stream) }
+        stream = nil
+        remote.close()
+    }
+
+    /// Sends what the process callback only noted. Call it after each iteration of PipeWire's loop.
+    func announce() {
+        guard !hasEnded else { return }
+        if let format = writer.format, format != announced {
+            announced = format
+            request.events.send(.formatChanged(id: request.id, format))
+        }
+        if writer.hasPicture && !hasAnnouncedFrame {
+            hasAnnouncedFrame = true
+            request.events.send(.firstFrame(id: request.id))
+        }
+    }
+
+    /// Shows another part of the source.
+    func setView(_ view: CaptureView) {
+        guard !hasEnded, view != writer.view else { return }
+        writer.setView(view)
+        // A still source sends no picture of its own accord, but one when it starts.
+        if let stream, pw_stream_get_state(stream, nil) == PW_STREAM_STATE_STREAMING {
+            pw_stream_set_active(stream, false)
+            pw_stream_set_active(stream, true)
+        }
+    }
+
+    // MARK: - Ends
+
+    private func fail(_ error: CaptureError) { end(.failed(id: request.id, error)) }
+
+    private func end(_ event: CaptureEvent) {
+        guard !hasEnded else { return }
+        hasEnded = true
+        request.events.send(event)
+        loop.later { [weak self] in self?.close() }
+    }
+
+    /// A stream that ends does not say why; the reason may come just after.
+    private func endUnlessExplained(_ event: CaptureEvent) {
+        guard !hasEnded, explanation == nil else { return }
+        explanation = loop.after(CaptureStream.explanationLimit) { [unowned self] in end(event) }
+        ask(.whyDidItEnd(event))
+    }
+
+    // MARK: - Questions
+
+    private func ask(_ question: Question) {
+        if let sequence = remote.sync() { questions[sequence] = question }
+    }
+
+    private func answered(_ sequence: Int32) {
+        guard !hasEnded, let question = questions.removeValue(forKey: sequence) else { return }
+        switch question {
+        case .isNodeThere:
+            guard remote.hasNode else { return fail(.nodeMissing(node: request.node)) }
+            remote.askForFormats()
+            connectStream()
+            ask(.whatDoesItOffer)
+        case .whatDoesItOffer:
+            let formats = remote.formats
+            if !formats.names.isEmpty && !formats.hasCommon { fail(.noCommonFormat(offered: formats.names)) }
+        case .whyDidItEnd(let event):
+            end(event)
+        }
+    }
+
+    // MARK: - The stream
+
+    /// Connects to the granted node: by its serial, since numbers are used again; and never to another one when it is gone.
+    private func connectStream() {
+        let properties = pw_properties_new_string(
+            "media.type=Video media.category=Capture media.role=Screen node.name=vitrine node.dont-fallback=true node.dont-move=true")
+        let serial = request.serial ?? remote.serial
+        if let serial { pw_properties_set(properties, PW_KEY_TARGET_OBJECT, "\(serial)") }
+        guard let core = remote.core, let stream = pw_stream_new(core, "vitrine", properties) else {
+            return fail(.streamFailed("no stream: \(Errno.last)"))
+        }
+        self.stream = stream
+        pw_stream_add_listener(stream, hook, StreamEvents.table, Unmanaged.passUnretained(self).toOpaque())
+        let flags = PW_STREAM_FLAG_AUTOCONNECT.rawValue | PW_STREAM_FLAG_DONT_RECONNECT.rawValue
+        let target = serial == nil ? request.node : UInt32(SPA_ID_INVALID)
+        let code = Pod.withParameters(formats) { parameters, count in
+            pw_stream_connect(stream, SPA_DIRECTION_INPUT, target, pw_stream_flags(flags), parameters, count)
+        }
+        if code < 0 { fail(.streamFailed("\(Errno(code))")) }
+    }
+
+    private var formats: [Pod] { Negotiation.formats(maxFrameRate: request.maxFrameRate, includesDmaBuf: offersDmaBuf) }
+
+    private func update(_ pods: [Pod]) {
+        guard let stream else { return }
+        _ = Pod.withParameters(pods) { parameters, count in pw_stream_update_params(stream, parameters, count) }
+    }
+
+    func streamChanged(from old: pw_stream_state, to new: pw_stream_state, _ message: String) {
+        guard !hasEnded else { return }
+        switch new {
+        case PW_STREAM_STATE_ERROR:
+            endUnlessExplained(.failed(id: request.id, .streamFailed(message.isEmpty ? "no reason given" : message)))
+        case PW_STREAM_STATE_UNCONNECTED:
+            endUnlessExplained(.sourceRemoved(id: request.id))
+        case PW_STREAM_STATE_PAUSED where old == PW_STREAM_STATE_STREAMING && !isPaused && pausing == nil:
+            pausing = loop.after(CaptureStream.pauseLimit) { [unowned self] in
+                (pausing, isPaused) = (nil, true)
+                if !hasEnded { request.events.send(.paused(id: request.id)) }
+            }
+        case PW_STREAM_STATE_STREAMING:
+            pausing?.cancel()
+            pausing = nil
+            if isPaused { request.events.send(.resumed(id: request.id)) }
+            isPaused = false
+        default: break
+        }
+    }
+
+    /// A format was agreed on, anew or for the first time; nil when there is none for the moment.
+    func streamFormatChanged(_ param: UnsafePointer<spa_pod>?) {
+        guard !hasEnded else { return }
+        guard let param else { return writer.agree(on: nil) }
+        guard let agreement = Negotiation.Agreement(param) else {
+            return fail(.noCommonFormat(offered: remote.formats.names))
+        }
+        negotiation?.cancel()
+        do throws(Errno) {
+            try writer.prepare(agreement.size)
+        } catch {
+            return fail(.unusableMemory("no memory for pictures of \(agreement.size): \(error)"))
+        }
+        writer.agree(on: agreement)
+        update(Negotiation.buffers(isDmaBuf: agreement.isDmaBuf))
+    }
+
+    func streamAdded(_ buffer: UnsafeMutablePointer<pw_buffer>) {
+        guard let spa = buffer.pointee.buffer, spa.pointee.n_datas > 0, let datas = spa.pointee.datas else { return }
+        do throws(CaptureError) {
+            buffer.pointee.user_data = Unmanaged.passRetained(try MappedBuffer(datas[0])).toOpaque()
+        } catch {
+            unusable(error, isDmaBuf: datas[0].type == SPA_DATA_DmaBuf.rawValue)
+        }
+    }
+
+    /// Graphics memory that cannot be mapped is given up for shared memory, if the source has that too.
+    private func unusable(_ error: CaptureError, isDmaBuf: Bool) {
+        loop.later { [weak self] in
+            guard let self, !hasEnded else { return }
+            guard isDmaBuf, offersDmaBuf else {
+                if !isDmaBuf { fail(error) }
+                return
+            }
+            log.info("source \(request.node): \(error); asking for shared memory")
+            offersDmaBuf = false
+            negotiation?.cancel()
+            negotiation = loop.after(CaptureStream.negotiationLimit) { [unowned self] in fail(error) }
+            update(formats)
+        }
+    }
+
+    func streamRemoved(_ buffer: UnsafeMutablePointer<pw_buffer>) {
+        guard let mapped = buffer.pointee.user_data else { return }
+        buffer.pointee.user_data = nil
+        Unmanaged<MappedBuffer>.fromOpaque(mapped).release()
+    }
+
+    /// Frames have come. See ``FrameWriter/process(_:)`` for what may be done here.
+    func streamProcess() {
+        guard let stream else { return }
+        if hasEnded {
+            while let buffer = pw_stream_dequeue_buffer(stream) { pw_stream_queue_buffer(stream, buffer) }
+        } else {
+            writer.process(stream)
+        }
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+import CPipeWire
+import Frames
+import Loop
+
+/// Copies a stream's frames into the pool: the way of the pixels.
+///
+/// Thread: capture.
+final class FrameWriter {
+    /// Everything that decides where a pixel of memory lies in the picture. When it changes, the whole picture does.
+    private struct Geometry: Equatable {
+        var agreement: Negotiation.Agreement
+        var crop: PixelRect?
+        var transform: Transform
+    }
+
+    private let pool: FramePool
+    private let converter = Converter()
+    private(set) var view: CaptureView
+    private var agreement: Negotiation.Agreement?
+    private var geometry: Geometry?
+    /// What changed in memory since the last published picture.
+    private var damage = Damage.everything
+    private var lastTime = Instant(nanoseconds: 0)
+    /// The producer's damage was found to be wrong: pictures are compared instead.
+    private var distrustsDamage = false
+    /// Which band of the picture is compared next.
+    private var nextBand = 0
+    /// What the last published picture was; read after the callback.
+    private(set) var format: StreamFormat?
+    /// Whether a picture was published.
+    private(set) var hasPicture = false
+
+    init(pool: FramePool, view: CaptureView) { (self.pool, self.view) = (pool, view) }
+
+    /// Gets the memory that pictures of a size need.
+    func prepare(_ size: PixelSize) throws(Errno) {
+        try pool.prepare(size: size)
+        try converter.prepare(size: size)
+    }
+
+    /// What frames look like from now on; nil: there are none for the moment.
+    func agree(on agreement: Negotiation.Agreement?) {
+        self.agreement = agreement
+        damage = .everything
+    }
+
+    /// The process callback: soft real time, since a compositor with two buffers waits while one is held.
+    ///
+    /// Drain to the newest buffer with pixels, give each older one back at once, copy, give the last one back, wake the readers. Forbidden in
+    /// here: allocation, logging, any lock but the pool's, keeping a buffer beyond the return. Tested: not one allocation.
+    func process(_ stream: OpaquePointer) {
+        let arrival = Instant.now
+        var newest: BufferReading?
+        while let buffer = pw_stream_dequeue_buffer(stream) {
+            let reading = BufferReading(buffer: buffer)
+            reading.foldDamage(into: &damage)
+            let content = agreement.map { reading.content($0.size) } ?? .invalid
+            if content == .picture {
+                if let older = newest {
+                    pool.count(.superseded)
+                    pw_stream_queue_buffer(stream, older.buffer)
+                }
+                newest = reading
+                continue
+            }
+            pool.count(content.loss)
+            pw_stream_queue_buffer(stream, buffer)
+        }
+        guard let newest else { return }
+        publish(newest, arrival)
+        pw_stream_queue_buffer(stream, newest.buffer)
+        pool.wakeReaders()
+    }
+
+    private func publish(_ reading: BufferReading, _ arrival: Instant) {
+        guard let agreement, let mapped = reading.mapped, let bounds = reading.bounds(agreement.size) else { return pool.count(.dropped) }
+        var source = SourcePicture(
+            bytes: UnsafeRawBufferPointer(rebasing: mapped.bytes[bounds.offset...]), size: agreement.size, strideBytes: bounds.strideBytes,
+            format: agreement.format, crop: reading.crop, transform: reading.transform)
+        // A crop outside the picture: what it would show is not known.
+        guard !source.visible.isEmpty else { return pool.count(.dropped) }
+        let present = Geometry(agreement: agreement, crop: source.crop, transform: source.transform)
+        if present != geometry { damage = .everything }
+        let sourceSize = source.uprightSize
+        let part = visiblePart(sourceSize)
+        if !part.isEmpty { source.crop = source.inMemory(part) }
+        let size = part.isEmpty ? sourceSize : part.size
+        let time = reading.time(arrival: arrival, last: lastTime)
+        let outcome = pool.write(size: size, time: time, arrival: arrival, damage: upright(source)) { planes, stale in
+            if part.isEmpty {
+                Conversion.fillBlack(planes)
+                return true
+            }
+            let isConverted = mapped.read { converter.convert(source, into: planes, stale) } ?? false
+            mask(planes, part)
+            return isConverted
+        }
+        guard case .published = outcome else { return }
+        (damage, geometry, lastTime, hasPicture) = (.none, present, time, true)
+        let described = StreamFormat(
+            size: size, sourceSize: sourceSize, pixelFormat: agreement.format, strideBytes: bounds.strideBytes, memory: mapped.memory)
+        if described != format { format = described }
+    }
+
+    /// What changed, as it lies in the picture.
+    private func upright(_ source: SourcePicture) -> Damage {
+        if damage.isEverything || distrustsDamage { return .everything }
+        var result = Damage()
+        damage.forEach(in: source.size) { result.insert(source.upright($0)) }
+        return result
+    }
+
+    // MARK: - The view
+
+    func setView(_ view: CaptureView) {
+        self.view = view
+        damage = .everything
+    }
+
+    /// The part of an upright source that is shown.
+    private func visiblePart(_ size: PixelSize) -> PixelRect {
+        view.crop.map { $0.intersection(PixelRect(size)) } ?? PixelRect(size)
+    }
+
+    /// Blackens what must not be seen, in whole chroma samples.
+    private func mask(_ planes: I420Planes, _ part: PixelRect) {
+        for index in view.masks.indices {
+            var rect = view.masks[index].intersection(part)
+            (rect.x, rect.y) = (rect.x - part.x, rect.y - part.y)
+            let area = rect.evenlyAligned(in: planes.size)
+            if let target = planes.part(area) { Conversion.fillBlack(target) }
+        }
+    }
+}
+
+extension BufferContent {
+    fileprivate var loss: FrameLoss {
+        switch self {
+        case .corrupted: .corrupted
+        case .cursorOnly: .cursorOnly
+        case .picture, .invalid: .dropped
+        }
+    }
+}
