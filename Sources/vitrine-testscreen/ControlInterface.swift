@@ -14,7 +14,7 @@ extension Control {
           <interface name="org.vitrine.TestScreen1">
             <!--
               Sets some of the settings, at once for streams that run. Unknown key, wrong type or range: InvalidArgs naming the key, and
-              nothing changes. The keys, their types and values are those of "settings"; `vitrine-testscreen --help` explains each.
+              nothing changes. The keys and their types are those of the property Settings; the program's own help explains each.
             -->
             <method name="Configure"><arg name="settings" type="a{sv}" direction="in"/></method>
             <!-- Goes back to the settings that the program was started with. -->

@@ -33,9 +33,10 @@ struct Options {
             case "verbose": options.isVerbose = true
             case "still": options.settings.workload = .still
             default:
-                let isFlag = Knob.all.contains { $0.name == name && $0.signature == "b" }
+                let knob = Knob.all.first { $0.name == name }
+                guard knob != nil || ["name", "format"].contains(name) else { return .wrong("--\(name): no such option") }
                 // A flag takes its value only after `=`.
-                guard let value = parts.count > 1 ? parts[1] : isFlag ? "true" : left.popFirst() else {
+                guard let value = parts.count > 1 ? parts[1] : knob?.signature == "b" ? "true" : left.popFirst() else {
                     return .wrong("--\(name) needs a value")
                 }
                 if let complaint = options.set(name, value) { return .wrong(complaint) }

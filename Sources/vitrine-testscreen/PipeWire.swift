@@ -18,7 +18,8 @@ final class PipeWire {
         let proxy: OpaquePointer
         let hook = UnsafeMutablePointer<spa_hook>.allocate(capacity: 1)
         unowned let owner: PipeWire
-        var isActive = false
+        var state = PW_LINK_STATE_INIT
+        var wasActive = false
 
         init(output: UInt32, proxy: OpaquePointer, owner: PipeWire) {
             (self.output, self.proxy, self.owner) = (output, proxy, owner)
@@ -31,7 +32,7 @@ final class PipeWire {
     let core: OpaquePointer
     /// The daemon is gone; nothing of this connection works any more.
     var onLost: ((Errno) -> Void)?
-    /// A link that comes out of the node with this id has become active: somebody new sees its pictures.
+    /// A link that comes out of the node with this id has begun to let pictures through, at first or again.
     var onConsumer: ((_ node: UInt32) -> Void)?
 
     private let loop: UnsafeMutablePointer<pw_loop>
@@ -77,8 +78,13 @@ final class PipeWire {
         watch = eventLoop.watch(cpw_loop_get_fd(loop), for: .read) { _ in _ = cpw_loop_iterate(loop, 0) }
     }
 
-    /// How many active links come out of a node.
-    func consumers(of node: UInt32) -> Int { links.values.count { $0.output == node && $0.isActive } }
+    /// How many links come out of a node that have a format and buffers.
+    func consumers(of node: UInt32) -> Int {
+        links.values.count { $0.output == node && $0.state.rawValue >= PW_LINK_STATE_PAUSED.rawValue }
+    }
+
+    /// How many of them let pictures through.
+    func activeConsumers(of node: UInt32) -> Int { links.values.count { $0.output == node && $0.state == PW_LINK_STATE_ACTIVE } }
 
     /// What the daemon calls a node for ever, once it has said so.
     func serial(of node: UInt32) -> UInt64? { serials[node] }
@@ -131,11 +137,13 @@ final class PipeWire {
     }
 
     private func changed(_ link: Link, _ state: pw_link_state) {
-        let isActive = state == PW_LINK_STATE_ACTIVE
-        defer { link.isActive = isActive }
-        guard isActive, !link.isActive else { return }
-        link.isActive = true
-        onConsumer?(link.output)
+        let old = link.state
+        link.state = state
+        // After a renegotiation the link of a consumer that was there before comes back no further than to paused.
+        let isNew = state == PW_LINK_STATE_ACTIVE && old != PW_LINK_STATE_ACTIVE
+        let isBack = state == PW_LINK_STATE_PAUSED && old.rawValue < state.rawValue && link.wasActive
+        link.wasActive = link.wasActive || isNew
+        if isNew || isBack { onConsumer?(link.output) }
     }
 
     fileprivate static func changed(_ context: UnsafeMutableRawPointer, _ state: pw_link_state) {

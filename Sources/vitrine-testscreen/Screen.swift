@@ -91,6 +91,13 @@ final class Screen {
         for cast in casts { close(cast) }
     }
 
+    /// Removes all nodes at once, for the end of the program. Not from within a callback of theirs.
+    func shutDown() {
+        for source in sources { source.destroy() }
+        decoy?.destroy()
+        (casts, decoy) = ([], nil)
+    }
+
     /// Cuts the links of all nodes.
     func unlink() {
         for source in sources { if let node = source.node { pipeWire.unlink(node) } }

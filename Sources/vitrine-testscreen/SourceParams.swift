@@ -13,8 +13,8 @@ struct Agreement: Equatable {
         (self.format, size) = (format, Size(Int(info.size.width), Int(info.size.height)))
     }
 
-    /// Bytes from one row to the next.
-    func stride(_ settings: Settings) -> Int { size.width * format.bytesPerPixel + Int(settings.stridePadding) }
+    /// Bytes from one row to the next: a multiple of four before the padding.
+    func stride(_ settings: Settings) -> Int { (size.width * format.bytesPerPixel + 3) / 4 * 4 + Int(settings.stridePadding) }
 
     /// Bytes of a buffer's first plane.
     func byteCount(_ settings: Settings) -> Int { Int(settings.offset) + stride(settings) * size.height }

@@ -190,7 +190,7 @@ final class VideoSource {
         }
         if isStreaming, !wasStreaming {
             lastDue = Instant.now
-            if let node, pipeWire.consumers(of: node) > 0 { greet() }
+            if let node, pipeWire.activeConsumers(of: node) > 0 { greet() }
         }
         schedule()
     }
@@ -243,11 +243,13 @@ final class VideoSource {
                 isResized.toggle()
                 renegotiate()
             }
-        } else if isOwed {
-            // No buffer yet: they come back within milliseconds.
+        } else if !isOwed, !buffers.isEmpty {
+            nullDequeues += 1
+        } else {
+            // No buffer yet: they come, or come back, within milliseconds.
             owesPicture = false
             timer = loop.after(.milliseconds(5)) { [unowned self] in
-                owesPicture = true
+                owesPicture = isOwed
                 schedule()
             }
             return
@@ -284,9 +286,7 @@ final class VideoSource {
     private func take() -> UnsafeMutablePointer<pw_buffer>? {
         if settings.overwrites { takeAll() }
         if !hand.isEmpty { return hand.removeFirst() }
-        if let buffer = pw_stream_dequeue_buffer(stream) { return buffer }
-        nullDequeues += 1
-        return nil
+        return pw_stream_dequeue_buffer(stream)
     }
 
     /// Fills one buffer and hands it over; false when there is no buffer.

@@ -69,9 +69,7 @@ private func run(_ options: Options) -> Int32 {
     }
 
     withExtendedLifetime(control) { loop.run() }
-    screen.closeAll()
-    // The nodes are destroyed by the loop's own turn.
-    _ = loop.run(until: { screen.sources.isEmpty }, timeout: .milliseconds(1))
+    screen.shutDown()
     pipeWire.close()
     connection?.flush()
     connection?.close()

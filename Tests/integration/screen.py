@@ -198,10 +198,10 @@ class Cast:
 class NodeReader:
     """What GStreamer gets from a node: one dictionary for each buffer, as node_reader.py prints them."""
 
-    def __init__(self, session, node, descriptor=None, formats=None):
+    def __init__(self, session, node, descriptor=None, formats="", stride=0):
         command = [sys.executable, str(Path(__file__).with_name("node_reader.py")), str(node), str(-1 if descriptor is None else descriptor)]
         self._process = subprocess.Popen(
-            command + [formats or ""], env=session.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            command + [formats, str(stride)], env=session.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             pass_fds=[] if descriptor is None else [descriptor])
         self.frames = []
         self.messages = []
