@@ -30,10 +30,8 @@ extension Track {
                 "SourcePaused": property { .bool($0.machine.isActive && $0.broadcast?.isPaused ?? false) },
                 "Muted": property({ .bool($0.isMuted) }, set: { track, value, call in track.handleMuted(value, call) }),
                 "Preset": property({ .string($0.options.preset.name) }, set: { track, value, call in track.handlePreset(value, call) }),
-                "Crop": property(
-                    { _ in Region.none.asValue }, set: { $0.handleUnbuilt("crop", "this version sends the whole source", $1, $2) }),
-                "Masks": property(
-                    { _ in .array(of: "(iiuu)", []) }, set: { $0.handleUnbuilt("masks", "this version masks nothing", $1, $2) }),
+                "Crop": property({ _ in Region.none.asValue }, set: { track, value, call in track.handleCrop(value, call) }),
+                "Masks": property({ _ in .array(of: "(iiuu)", []) }, set: { track, value, call in track.handleMasks(value, call) }),
                 "Layout": property({ _ in .string("grid") }, set: { track, value, call in track.handleLayout(value, call) }),
                 "Sources": property { .array(of: "a{sv}", $0.broadcast?.sources ?? []) },
                 "Size": property { $0.sentSize.asValue },
