@@ -1,0 +1,787 @@
+# SPDX-License-Identifier: MIT
+"""vitrinectl against the real agent, portal and PipeWire: what it says, what it exits with, and how it ends."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import threading
+
+import pytest
+
+import picture
+from harness import ERROR, SERVICE, Session, frames, probe, program
+from processes import wait_until
+from screen import TestScreen
+
+DONE, FAILED, USAGE, CANCELLED, UNAVAILABLE, TIMED_OUT = range(6)
+VERBS = ["share", "stop", "toggle", "mute", "status", "record", "list", "stats", "doctor"]
+
+
+class Program:
+    """vitrinectl while it runs; `out` and `err` are what it has written so far."""
+
+    def __init__(self, world, *arguments, **environment):
+        self.process = subprocess.Popen(
+            [str(program("vitrinectl")), *(str(argument) for argument in arguments)], env={**world.environment, **environment},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        self._parts = {"out": b"", "err": b""}
+        self._threads = [threading.Thread(target=self._read, args=(name, stream), daemon=True)
+                         for name, stream in (("out", self.process.stdout), ("err", self.process.stderr))]
+        for thread in self._threads:
+            thread.start()
+
+    def _read(self, name, stream):
+        while block := os.read(stream.fileno(), 1 << 16):
+            self._parts[name] += block
+
+    @property
+    def out(self):
+        return self._parts["out"].decode()
+
+    @property
+    def err(self):
+        return self._parts["err"].decode()
+
+    @property
+    def raw(self):
+        return self._parts["out"]
+
+    def wait_for(self, text, seconds=30.0):
+        """Waits until it has written this, to either output."""
+        wait_until(lambda: text in self.out + self.err or self.process.poll() is not None, f"vitrinectl saying {text!r}", seconds)
+        if self.process.poll() is not None:
+            self._join()
+        assert text in self.out + self.err, f"it ended with {self.process.returncode} after: {self.out}{self.err}"
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def end(self, seconds=30.0):
+        """Waits for the end by itself and returns the exit code."""
+        self.process.wait(seconds)
+        self._join()
+        return self.process.returncode
+
+    def _join(self):
+        for thread in self._threads:
+            thread.join(10)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._join()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+@pytest.fixture(scope="module")
+def world():
+    """One world for most of the file; nothing is shared in it when a test begins."""
+    with Session() as session:
+        yield session
+
+
+@pytest.fixture
+def screen(world):
+    screen = TestScreen(world.new_client())
+    yield screen
+    desktop = world.agent(world.client).desktop
+    desktop.mute(False)
+    desktop.stop_capture()
+    desktop.set("Preset", "s", "h1080p")
+    screen.end_session()
+    screen.wait_until("PickersOpen", 0)
+    screen.reset()
+
+
+@pytest.fixture
+def desktop(world, screen):
+    """The desktop track, as a client that watches sees it."""
+    return world.agent().desktop
+
+
+@pytest.fixture
+def ctl(world, screen):
+    """Starts vitrinectl in the world."""
+    running = []
+
+    def start(*arguments, **environment):
+        running.append(Program(world, *arguments, **environment))
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.close()
+
+
+def share(desktop, **given):
+    """Shares by another client than vitrinectl."""
+    return desktop.agent.set_screen_share(True, wait=True, **given)
+
+
+# Usage
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_has_help(world, verb):
+    done = world.control(verb, "--help")
+    assert done.stdout.startswith(f"Usage: vitrinectl {verb}") and "--help" in done.stdout and done.stderr == ""
+
+
+def test_the_programs_help_names_verbs_and_exit_codes(world):
+    text = world.control("--help").stdout
+    assert all(re.search(rf"^  {verb} ", text, re.M) for verb in VERBS)
+    assert "0 done   1 failed   2 wrong usage   3 cancelled   4 unavailable   5 timed out" in text
+    assert re.fullmatch(r"vitrinectl \d+\.\d+\.\d+\n", world.control("--version").stdout)
+
+
+@pytest.mark.parametrize("arguments, named, suggested", [
+    ((), "say what to do", "Usage: "),
+    (("shaer",), "'shaer'", "did you mean 'share'?"),
+    (("share", "--presett", "x"), "'--presett'", "did you mean '--preset'?"),
+    (("share", "--fps", "many"), "'many' is no value of --fps", "a whole number"),
+    (("share", "--max-size", "10"), "'10' is no value of --max-size", "1280x720"),
+    (("share", "--cursor", "metadata"), "'metadata' is no value of --cursor", "embedded, hidden"),
+    (("mute", "maybe"), "'maybe' is no value of STATE", "on, off, toggle"),
+    (("record",), "FILE is missing", "vitrinectl record FILE"),
+    (("record", "x", "--seconds"), "'--seconds' needs a value", "vitrinectl record --help"),
+    (("record", "x", "--seconds", "0"), "'0' is no value of --seconds", "more than 0"),
+    (("list", "this"), "'this' is one word too many", "Usage: "),
+    (("--helpp",), "'--helpp'", "did you mean '--help'?"),
+    (("stats", "--track", "a b"), "'a b' is no value of --track", "vitrinectl list"),
+])
+def test_wrong_usage_names_the_thing(world, arguments, named, suggested):
+    done = world.control(*arguments, check=False)
+    assert done.returncode == USAGE
+    assert named in done.stderr and suggested in done.stderr and done.stdout == ""
+
+
+def test_the_agent_judges_values(world, screen):
+    done = world.control("share", "--preset", "h9999p", check=False)
+    assert done.returncode == USAGE and "preset" in done.stderr
+    assert world.agent(world.client).desktop.state == "idle"
+
+
+# share
+
+
+def test_share_says_what_is_shared_until_ctrl_c(ctl, screen, desktop):
+    program = ctl("share", "--monitor", "--title", "A talk")
+    program.wait_for("Sharing: monitor, 1280x720.")
+    assert "Choose what to share in the desktop's picker" in program.out
+    assert screen.get("LastStart")["types"] == 1
+    assert (desktop.state, desktop.get("Title")) == ("active", "A talk")
+    program.send(signal.SIGINT)
+    assert program.end() == DONE
+    assert desktop.state == "idle"
+    assert "The share was stopped." in program.out
+    assert re.search(r"Shared for \d+:\d\d\. Frames: \d+ received, \d+ delivered, \d+ coalesced\.", program.out)
+    assert "\x1b" not in program.out and "\r" not in program.out and program.err == ""
+
+
+def test_share_hands_its_options_to_the_agent(world, ctl, screen, desktop):
+    done = world.control("share", "--detach", "--preset", "h720p", "--max-size", "640x480", "--cursor", "hidden", "--window", "--allow",
+                         "exe:/a", "--allow", "exe:/b")
+    assert done.returncode == DONE
+    assert desktop.state == "active"
+    assert sorted(desktop.get("Allowed")) == ["exe:/a", "exe:/b"]
+    assert desktop.get("Preset") == "h720p"
+    width, height = desktop.get("Size")
+    assert width <= 640 and height <= 480
+    started = screen.get("LastStart")
+    assert (started["types"], started["cursor_mode"]) == (2, 1)
+
+
+def test_sigterm_ends_a_share_too(ctl, desktop):
+    program = ctl("share")
+    program.wait_for("Sharing: ")
+    program.send(signal.SIGTERM)
+    assert program.end() == DONE
+    assert desktop.state == "idle"
+
+
+def test_a_cancelled_picker_is_exit_code_3(world, screen, desktop):
+    screen.configure(answer="cancel")
+    done = world.control("share", check=False)
+    assert done.returncode == CANCELLED
+    assert desktop.state == "listening"
+    # It can be tried again at once.
+    screen.configure(answer="ok")
+    assert world.control("share", "--detach").returncode == DONE
+
+
+def test_ctrl_c_closes_the_open_picker(ctl, screen, desktop):
+    screen.configure(answer="never")
+    program = ctl("share")
+    program.wait_for("Choose what to share")
+    screen.wait_until("PickersOpen", 1)
+    program.send(signal.SIGINT)
+    assert program.end() == CANCELLED
+    assert "the picker was closed" in program.err
+    screen.wait_until("PickersOpen", 0)
+    assert desktop.state == "idle"
+
+
+def test_an_unanswered_picker_is_exit_code_5(world, screen, desktop):
+    screen.configure(answer="never")
+    done = world.control("share", "--timeout", "1", check=False)
+    assert done.returncode == TIMED_OUT
+    screen.wait_until("PickersOpen", 0)
+
+
+def test_a_failing_picker_is_exit_code_1(world, screen):
+    screen.configure(answer="fail")
+    done = world.control("share", check=False)
+    assert done.returncode == FAILED and done.stderr.startswith("vitrinectl: ")
+
+
+def test_the_end_in_the_desktop_is_told(ctl, screen, desktop):
+    program = ctl("share")
+    program.wait_for("Sharing: ")
+    screen.end_session()
+    assert program.end() == DONE
+    assert "The share was ended in the desktop (ended-by-desktop)" in program.out
+    assert desktop.state == "listening"
+
+
+def test_the_end_by_somebody_else_is_told(world, ctl, desktop):
+    program = ctl("share")
+    program.wait_for("Sharing: ")
+    assert world.control("stop").stdout == "The share has ended.\n"
+    assert program.end() == DONE
+    assert "The share was stopped." in program.out
+
+
+def test_mute_and_pause_are_told_while_sharing(world, ctl, screen, desktop):
+    program = ctl("share")
+    program.wait_for("Sharing: ")
+    world.control("mute")
+    program.wait_for("Muted: readers get a placeholder.")
+    world.control("mute", "off")
+    program.wait_for("No longer muted.")
+    screen.pause()
+    program.wait_for("The source is paused")
+    screen.resume()
+    program.wait_for("The source goes on.")
+
+
+def test_a_second_share_joins_the_first(world, ctl, desktop):
+    share(desktop)
+    program = ctl("share", "--preset", "h480p")
+    program.wait_for("Shared already: monitor")
+    assert desktop.get("Preset") == "h480p"
+    program.send(signal.SIGINT)
+    assert program.end() == DONE
+
+
+def test_an_agent_that_ends_is_told(make_session):
+    world = make_session()
+    sharing, recording = Program(world, "share"), None
+    try:
+        sharing.wait_for("Sharing: ")
+        recording = Program(world, "record", world.root / "x.webm")
+        recording.wait_for("Recording to")
+        world.end_agent(signal.SIGKILL)
+        assert sharing.end() == FAILED and "the agent has gone away" in sharing.err
+        assert recording.end() == FAILED and "The agent has gone away" in recording.err
+        assert world.control("status").stdout == "idle: nothing is shared, and the agent does not run\n"
+    finally:
+        for one in (sharing, recording):
+            if one:
+                one.close()
+
+
+def test_an_agent_that_is_told_to_leave_is_told(make_session):
+    world = make_session()
+    sharing = Program(world, "share")
+    try:
+        sharing.wait_for("Sharing: ")
+        world.end_agent(signal.SIGTERM)
+        assert sharing.end() == FAILED
+        assert "(agent-exit)" in sharing.out
+    finally:
+        sharing.close()
+
+
+def test_a_terminal_gets_a_live_line_and_colour(world, screen):
+    environment = {**world.environment, "TERM": "xterm"}
+    del environment["NO_COLOR"]
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([str(program("vitrinectl")), "share"], env=environment, stdin=theirs, stdout=theirs, stderr=theirs,
+                               start_new_session=True)
+    os.close(theirs)
+    shown = b""
+    try:
+        while b"1 reader" not in shown or b"0:01" not in shown:
+            shown += os.read(ours, 4096)
+            if b"Sharing" in shown and b"subscribed" not in shown:
+                subscription = world.agent().desktop.subscribe()
+                shown += b"subscribed"
+        assert re.search(rb"\r\x1b\[K\d+:\d\d  \d+ received, \d+ delivered, \d+ coalesced", shown)
+        subscription.close()
+        process.send_signal(signal.SIGINT)
+        try:
+            while block := os.read(ours, 4096):
+                shown += block
+        except OSError:  # the terminal has nobody at its other end any more
+            pass
+        assert process.wait(20) == DONE
+        assert b"Shared for" in shown
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def test_no_color_is_honoured_on_a_terminal(world):
+    for colour in ("", "1"):
+        ours, theirs = pty.openpty()
+        done = subprocess.run([str(program("vitrinectl")), "nonsense"], env={**world.environment, "TERM": "xterm", "NO_COLOR": colour},
+                              stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        assert done.returncode == USAGE
+        assert (b"\x1b[" in os.read(ours, 4096)) == (colour == "")
+        os.close(ours)
+
+
+# stop, toggle, mute
+
+
+def test_stop_is_idempotent(world, desktop):
+    assert world.control("stop").stdout == "Nothing is shared.\n"
+    share(desktop)
+    assert world.control("stop").stdout == "The share has ended.\n"
+    assert world.control("stop").stdout == "Nothing is shared.\n"
+    assert desktop.state == "idle"
+
+
+def test_stop_closes_a_picker(world, ctl, screen):
+    screen.configure(answer="never")
+    program = ctl("share")
+    program.wait_for("Choose what to share")
+    assert world.control("stop").stdout == "The picker was closed.\n"
+    assert program.end() == CANCELLED
+
+
+def test_toggle_starts_and_ends(world, desktop):
+    assert "Sharing: monitor" in world.control("toggle").stdout
+    assert desktop.state == "active"
+    assert world.control("toggle").stdout == "The share has ended.\n"
+    assert desktop.state == "idle"
+
+
+def test_toggle_tells_a_cancelled_picker(world, screen):
+    screen.configure(answer="cancel")
+    assert world.control("toggle", check=False).returncode == CANCELLED
+
+
+def test_mute_sets_and_toggles(world, desktop):
+    for arguments, muted in ((("mute",), True), (("mute", "toggle"), False), (("mute", "toggle"), True), (("mute", "off"), False),
+                             (("mute", "on"), True)):
+        assert world.control(*arguments).returncode == DONE
+        assert desktop.get("Muted") is muted
+
+
+# status, list, stats
+
+
+def test_status_in_words(world, desktop):
+    assert world.control("status").stdout.startswith("State    idle: nothing is shared\n")
+    share(desktop)
+    lines = world.control("status").stdout.splitlines()
+    assert re.fullmatch(r"State +active for \d+:\d\d", lines[0])
+    assert re.fullmatch(r"Shared +monitor, 1280x720", lines[1])
+
+
+def test_status_as_json(world, desktop):
+    idle = json.loads(world.control("status", "--json").stdout)
+    assert (idle["state"], idle["broadcasting"], idle["size"], idle["started-at"]) == ("idle", False, None, None)
+    share(desktop, title='odd \x1b[31m "title"\n\u2028')
+    done = world.control("status", "--json")
+    assert done.stdout.isprintable() or done.stdout[:-1].isprintable()
+    active = json.loads(done.stdout)
+    assert list(active) == list(idle)
+    assert active["state"] == "active" and active["size"] == [1280, 720] and active["title"] == desktop.get("Title")
+    assert active["sources"][0]["type"] == "monitor"
+    assert active["started-at"] == desktop.get("StartedAt")
+
+
+def test_status_follows_the_transitions_in_order(world, ctl, screen, desktop):
+    program = ctl("status", "--follow", "--json")
+    program.wait_for('"state":"idle"')
+    share(desktop)
+    world.control("mute")
+    world.control("mute", "off")
+    screen.end_session()
+    program.wait_for("ended-by-desktop")
+    screen.configure(answer="cancel")
+    world.control("share", check=False)
+    program.wait_for("start-failed")
+    world.control("stop")
+    wait_until(lambda: json.loads(program.out.splitlines()[-1])["state"] == "idle", "the last line being idle")
+    program.send(signal.SIGINT)
+    assert program.end() == DONE
+    lines = [json.loads(line) for line in program.out.splitlines()]
+    seen = [(line["state"], line["muted"], line["event"], line["reason"]) for line in lines]
+    assert [entry for index, entry in enumerate(seen) if index == 0 or entry != seen[index - 1]] == [
+        ("idle", False, "state", None),
+        ("listening", False, "state", None),
+        ("choosing", False, "state", None),
+        ("active", False, "state", None),
+        ("active", False, "started", None),
+        ("active", True, "state", None),
+        ("active", False, "state", None),
+        ("listening", False, "state", None),
+        ("listening", False, "finished", "ended-by-desktop"),
+        ("choosing", False, "state", None),
+        ("listening", False, "state", None),
+        ("listening", False, "start-failed", ERROR + "Cancelled"),
+        ("idle", False, "state", None),
+    ]
+
+
+def test_status_follows_in_words(ctl, desktop):
+    program = ctl("status", "--follow")
+    program.wait_for("idle\n")
+    share(desktop)
+    desktop.agent.set_screen_share(False)
+    program.wait_for("finished: The share was stopped.")
+    program.send(signal.SIGTERM)
+    assert program.end() == DONE
+    words = [line.split(",")[0] for line in program.out.splitlines()]
+    assert [word for index, word in enumerate(words) if index == 0 or word != words[index - 1]] == [
+        "idle", "listening", "choosing", "active", "idle", "finished: The share was stopped."]
+
+
+def test_status_follows_an_agent_that_comes_and_goes(make_session):
+    world = make_session(agent="absent", portal="absent", screen=False, pipewire=False)
+    program = Program(world, "status", "--follow", "--json")
+    try:
+        program.wait_for('"agent":false')
+        world.start_agent()
+        program.wait_for('"agent":true')
+        world.end_agent()
+        wait_until(lambda: len(program.out.splitlines()) == 3, "a third line")
+        program.send(signal.SIGINT)
+        assert program.end() == DONE
+        assert [json.loads(line)["agent"] for line in program.out.splitlines()] == [False, True, False]
+    finally:
+        program.close()
+
+
+def test_a_reader_that_leaves_ends_it_quietly(world, ctl):
+    environment = world.environment
+    done = subprocess.run(["sh", "-c", f"{program('vitrinectl')} status --follow | head -n 1"], env=environment, capture_output=True,
+                          text=True, timeout=30)
+    assert done.stdout == "idle\n" and done.stderr == ""
+
+
+def test_output_that_cannot_be_written_is_a_failure(world):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([str(program("vitrinectl")), "status"], env=world.environment, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == FAILED and "No space left on device" in done.stderr
+
+
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+def test_closed_standard_descriptors_are_survived(world, closed):
+    done = subprocess.run(["sh", "-c", f"exec {program('vitrinectl')} status {closed}"], env=world.environment, capture_output=True, timeout=30)
+    assert done.returncode == DONE and done.stderr == b""
+
+
+def test_list_names_owners_titles_and_readers(world, desktop):
+    owner = world.agent()
+    track = owner.create_track(title="Slides \x1b[2J")
+    subscription = track.subscribe()
+    try:
+        lines = world.control("list").stdout.splitlines()
+        assert re.fullmatch(r"desktop +idle +0 +- +- +/org/vitrine/ScreenShare1/track/desktop", lines[1])
+        row = next(line for line in lines if line.endswith(track.path))
+        assert "Slides" in row and track.get("OwnerIdentity") in row and "\x1b" not in row
+        objects = {entry["track"]: entry for entry in map(json.loads, world.control("list", "--json").stdout.splitlines())}
+        assert objects[track.path]["readers"] == 1
+        assert objects[track.path]["title"] == track.get("Title")
+        assert objects[track.path]["pid"] == os.getpid()
+        number = track.path.rpartition("/")[2]
+        assert json.loads(world.control("status", "--json", "--track", number).stdout)["track"] == track.path
+    finally:
+        subscription.close()
+        track.destroy()
+
+
+def test_a_track_that_is_not_there_is_a_failure(world):
+    done = world.control("status", "--track", "4711", check=False)
+    assert done.returncode == FAILED and done.stderr.startswith("vitrinectl: ")
+
+
+def test_stats_count(world, desktop, tmp_path):
+    share(desktop)
+    subscription = desktop.subscribe()
+    recording = subscription.record(tmp_path / "x.webm")
+    recording.wait_for_bytes(1000)
+    counters = json.loads(world.control("stats", "--json").stdout)
+    assert counters["state"] == "active" and counters["counters"]["received"] >= counters["counters"]["delivered"] > 0
+    (reader,) = counters["readers"]
+    assert reader["format"] == "webm" and reader["size"] == [1280, 720] and reader["counters"]["sent"] > 0
+    words = world.control("stats").stdout
+    assert re.search(r"^received +\d+$", words, re.M) and re.search(r"^\d+ +webm vp8 +1280x720", words, re.M)
+    recording.stop()
+
+
+def test_stats_follow(ctl, desktop):
+    program = ctl("stats", "--follow", "--json")
+    wait_until(lambda: len(program.out.splitlines()) >= 2, "two lines")
+    program.send(signal.SIGINT)
+    assert program.end() == DONE
+    assert all(json.loads(line)["state"] == "idle" for line in program.out.splitlines())
+
+
+# record
+
+
+def rising(path):
+    """The numbers in a file's pictures, which must rise; ffprobe and ffmpeg must not complain."""
+    probe(path)
+    numbers = picture.numbers(frames(path))
+    assert numbers and all(earlier <= later for earlier, later in zip(numbers, numbers[1:])), numbers
+    return numbers
+
+
+def length(path):
+    times = [float(packet["pts_time"]) for packet in probe(path)["packets"]]
+    return times[-1] - times[0]
+
+
+def test_record_for_some_seconds(world, desktop, tmp_path):
+    share(desktop)
+    path = tmp_path / "x.webm"
+    done = world.control("record", path, "--seconds", 2)
+    assert done.stdout == "" and f"Recording to {path}" in done.stderr and f"to {path}." in done.stderr
+    rising(path)
+    assert 1.5 < length(path) < 4
+    assert probe(path)["streams"][0]["codec_name"] == "vp8"
+    wait_until(lambda: desktop.get("Subscriptions") == [], "no subscription left")
+
+
+def test_record_until_ctrl_c_writes_the_last_picture(world, ctl, screen, desktop, tmp_path):
+    screen.configure(manual=True)
+    share(desktop)
+    path = tmp_path / "x.webm"
+    program = ctl("record", path)
+    program.wait_for("Recording to")
+    last = screen.push_frames(3)
+    wait_until(lambda: desktop.statistics["received"] >= 3, "the pictures having been received")
+    program.send(signal.SIGINT)
+    assert program.end() == DONE
+    assert rising(path)[-1] == last
+
+
+def test_record_of_a_still_screen_is_as_long_as_it_was(world, screen, desktop, tmp_path):
+    screen.configure(manual=True)
+    share(desktop)
+    path = tmp_path / "x.webm"
+    world.control("record", path, "--seconds", 2)
+    assert 1.5 < length(path) < 4
+
+
+def test_record_waits_for_a_share(world, ctl, desktop, tmp_path):
+    path = tmp_path / "x.webm"
+    program = ctl("record", path, "--seconds", 1)
+    program.wait_for("Waiting: nothing is shared yet (idle)")
+    share(desktop)
+    assert program.end() == DONE
+    rising(path)
+
+
+def test_record_ends_with_the_share(world, ctl, screen, desktop, tmp_path):
+    share(desktop)
+    path = tmp_path / "x.webm"
+    program = ctl("record", path)
+    program.wait_for("Recording to")
+    screen.end_session()
+    assert program.end() == DONE
+    assert "(ended-by-desktop)" in program.err
+    rising(path)
+
+
+def test_record_to_standard_output(world, ctl, desktop, tmp_path):
+    share(desktop)
+    program = ctl("record", "-", "--seconds", 1)
+    assert program.end() == DONE
+    path = tmp_path / "x.webm"
+    path.write_bytes(program.raw)
+    rising(path)
+
+
+def test_record_survives_a_reader_that_has_seen_enough(world, desktop):
+    share(desktop)
+    done = subprocess.run(["sh", "-c", f"{program('vitrinectl')} record - | head -c 2000 | wc -c"], env=world.environment, capture_output=True,
+                          text=True, timeout=30)
+    assert done.stdout.strip() == "2000"
+    wait_until(lambda: desktop.get("Subscriptions") == [], "no subscription left")
+
+
+def test_record_y4m_by_its_name(world, desktop, tmp_path):
+    share(desktop)
+    path = tmp_path / "x.y4m"
+    world.control("record", path, "--seconds", 1, "--max-size", "640x360")
+    stream = probe(path)["streams"][0]
+    assert (stream["codec_name"], stream["width"], stream["height"]) == ("rawvideo", 640, 360)
+    rising(path)
+
+
+def test_a_killed_recording_can_be_played(world, ctl, desktop, tmp_path):
+    share(desktop)
+    path = tmp_path / "x.webm"
+    program = ctl("record", path)
+    program.wait_for("Recording to")
+    wait_until(lambda: path.stat().st_size > 50_000, "50 kB")
+    program.send(signal.SIGKILL)
+    program.end()
+    done = subprocess.run(["ffmpeg", "-v", "fatal", "-i", str(path), "-f", "null", "-"], stdin=subprocess.DEVNULL, capture_output=True)
+    assert done.returncode == 0
+    assert len(frames_of_a_torn_file(path)) > 5
+
+
+def frames_of_a_torn_file(path):
+    """Pictures that ffmpeg decodes, whatever it says of the last one."""
+    done = subprocess.run(["ffmpeg", "-v", "quiet", "-i", str(path), "-fps_mode", "passthrough", "-f", "framemd5", "-"],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    return [line for line in done.stdout.splitlines() if not line.startswith("#")]
+
+
+def test_record_gives_up_when_told_to(world, screen, tmp_path):
+    path = tmp_path / "x.webm"
+    done = world.control("record", path, "--wait-seconds", "0.5", check=False)
+    assert done.returncode == TIMED_OUT and not path.exists()
+
+
+def test_ctrl_c_while_waiting_leaves_no_file(ctl, screen, tmp_path):
+    path = tmp_path / "x.webm"
+    program = ctl("record", path)
+    program.wait_for("Waiting: ")
+    program.send(signal.SIGINT)
+    assert program.end() == CANCELLED and not path.exists()
+
+
+def test_an_old_recording_stays_until_the_first_picture(ctl, world, desktop, tmp_path):
+    path = tmp_path / "x.webm"
+    path.write_text("precious" * 100_000)
+    program = ctl("record", path)
+    program.wait_for("Waiting: ")
+    program.send(signal.SIGINT)
+    program.end()
+    assert path.read_text() == "precious" * 100_000
+    done = world.control("record", path, "--no-clobber", check=False)
+    assert done.returncode == FAILED and "exists" in done.stderr
+    share(desktop)
+    world.control("record", path, "--seconds", "0.5")
+    rising(path)
+
+
+@pytest.mark.parametrize("path, words", [
+    ("/nowhere/x.webm", "No such file or directory"), ("/tmp", "Is a directory"), ("/dev/full", "No space left on device")])
+def test_a_file_that_cannot_be_written_is_named(world, desktop, path, words):
+    share(desktop)
+    done = world.control("record", path, "--seconds", "5", check=False)
+    assert done.returncode == FAILED and f"cannot write {path}: {words}" in done.stderr
+    wait_until(lambda: desktop.get("Subscriptions") == [], "no subscription left")
+
+
+def test_record_of_a_track_of_somebody_else_is_refused(world, screen, tmp_path):
+    track = world.agent().create_track()
+    done = world.control("record", tmp_path / "x.webm", "--track", track.path.rpartition("/")[2], check=False)
+    # Both are programs of this machine, but not the same one.
+    assert done.returncode == FAILED and done.stderr.startswith("vitrinectl: ") and not (tmp_path / "x.webm").exists()
+    track.destroy()
+
+
+# What is not there
+
+
+def test_without_a_bus_everything_is_unavailable(world, tmp_path):
+    environment = {**world.environment, "DBUS_SESSION_BUS_ADDRESS": f"unix:path={tmp_path}/none"}
+    for verb in (["share"], ["stop"], ["toggle"], ["mute"], ["status"], ["record", str(tmp_path / "x")], ["list"], ["stats"], ["doctor"]):
+        done = subprocess.run([str(program("vitrinectl")), *verb], env=environment, capture_output=True, text=True, timeout=30)
+        assert done.returncode == UNAVAILABLE, verb
+        assert "there is no session bus" in done.stdout + done.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_an_agent_that_cannot_be_started(make_session, tmp_path):
+    world = make_session(agent="absent", portal="absent", screen=False, pipewire=False)
+    for verb in (["share"], ["toggle"], ["mute"], ["record", tmp_path / "x"]):
+        done = world.control(*verb, check=False)
+        assert done.returncode == UNAVAILABLE, verb
+        assert "the agent is not running, and the bus cannot start it" in done.stderr
+    assert world.control("status").stdout == "idle: nothing is shared, and the agent does not run\n"
+    assert json.loads(world.control("status", "--json").stdout)["agent"] is False
+    assert world.control("list").stdout == "No tracks: the agent does not run.\n"
+    assert world.control("stats").stdout == "No counters: the agent does not run.\n"
+    assert world.control("stop").stdout == "Nothing is shared: the agent does not run.\n"
+
+
+def test_looking_starts_no_agent_and_sharing_does(make_session):
+    world = make_session(agent="activated")
+    for verb in ("status", "list", "stats", "stop", "doctor"):
+        world.control(verb)
+        assert world.client.owner(SERVICE) is None, verb
+    assert world.control("share", "--detach").returncode == DONE
+    assert world.client.owner(SERVICE)
+    assert world.control("status").stdout.startswith("State    active")
+
+
+def test_a_share_without_a_portal_is_unavailable(make_session):
+    world = make_session(portal="absent", screen=False, pipewire=False)
+    done = world.control("share", check=False)
+    assert done.returncode == UNAVAILABLE and done.stderr.startswith("vitrinectl: ")
+
+
+# doctor
+
+
+def findings(world, *, code):
+    done = world.control("doctor", "--json", check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return {entry["check"]: entry for entry in map(json.loads, done.stdout.splitlines())}
+
+
+def test_doctor_finds_everything(world, screen):
+    found = findings(world, code=DONE)
+    assert {check for check, entry in found.items() if entry["result"] == "ok"} >= {
+        "session bus", "agent", "portal", "screen sharing", "sources", "cursor", "PipeWire", "PipeWire session manager"}
+    assert found["sources"]["text"] == "monitors, windows, virtual monitors"
+    words = world.control("doctor").stdout
+    assert re.search(r"^ok       portal: ", words, re.M)
+
+
+def test_doctor_starts_the_portal_and_says_so(make_session):
+    world = make_session(portal="activated", agent="activated")
+    found = findings(world, code=DONE)
+    assert found["portal"]["text"].startswith("it was started for this look")
+    assert found["agent"]["text"].startswith("it does not run; the bus starts it")
+
+
+def test_doctor_misses_agent_portal_and_pipewire(make_session):
+    world = make_session(agent="absent", portal="absent", screen=False, pipewire=False)
+    found = findings(world, code=UNAVAILABLE)
+    missing = {check for check, entry in found.items() if entry["result"] == "missing"}
+    assert missing == {"agent", "portal", "PipeWire", "PipeWire session manager"}
+    assert all(found[check]["remedy"] for check in missing)
+    assert "-> " in world.control("doctor", check=False).stdout
+
+
+def test_doctor_misses_the_backend(make_session):
+    world = make_session(screen=False)
+    found = findings(world, code=UNAVAILABLE)
+    assert {check for check, entry in found.items() if entry["result"] == "missing"} & {"screen sharing", "sources"}
+
+
+def test_doctor_misses_sources(world, screen):
+    screen.configure(source_types=0)
+    wait_until(lambda: world.client.get("org.freedesktop.portal.Desktop", "/org/freedesktop/portal/desktop",
+                                        "org.freedesktop.portal.ScreenCast", "AvailableSourceTypes") == 0, "no source types")
+    assert findings(world, code=UNAVAILABLE)["sources"]["result"] == "missing"
