@@ -22,7 +22,7 @@ enum DoctorVerb {
             let connection: Connection
             do throws(Failure) {
                 connection = try context.connect()
-                report(Finding("session bus", .ok, environment("DBUS_SESSION_BUS_ADDRESS").map(printable) ?? "reached"))
+                report(Finding("session bus", .ok, Environment.value(of: "DBUS_SESSION_BUS_ADDRESS").map(printable) ?? "reached"))
             } catch {
                 report(
                     Finding(

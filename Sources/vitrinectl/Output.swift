@@ -27,8 +27,8 @@ final class Output {
 
     init(_ descriptor: Int32) {
         self.descriptor = descriptor
-        isLive = Terminal.isTerminal(descriptor) && environment("TERM") ?? "dumb" != "dumb"
-        isColoured = isLive && environment("NO_COLOR") ?? "" == ""
+        isLive = Terminal.isTerminal(descriptor) && Environment.value(of: "TERM") ?? "dumb" != "dumb"
+        isColoured = isLive && Environment.value(of: "NO_COLOR") ?? "" == ""
     }
 
     /// A text in a style, where there is colour.
@@ -74,10 +74,4 @@ final class Output {
             }
         }
     }
-}
-
-/// A variable of the environment; nil when it is not set.
-func environment(_ name: String) -> String? {
-    guard let value = getenv(name) else { return nil }
-    return String(cString: value)
 }

@@ -18,7 +18,7 @@ enum PipeWireDiagnosis {
     }
 
     private static func socketFinding() -> Finding {
-        guard let path = socketPath(environment) else {
+        guard let path = socketPath(Environment.value) else {
             return Finding("PipeWire", .missing, "XDG_RUNTIME_DIR is not set", "run it inside the desktop session")
         }
         do throws(Errno) {
@@ -52,6 +52,6 @@ enum PipeWireDiagnosis {
     private static func belongsHere(_ process: UInt32) -> Bool {
         guard let variables = try? PortalDiagnosis.variables(of: process) else { return true }
         guard let path = socketPath({ variables[$0] }) else { return true }
-        return path == socketPath(environment)
+        return path == socketPath(Environment.value)
     }
 }

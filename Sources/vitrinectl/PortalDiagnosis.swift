@@ -16,7 +16,7 @@ struct PortalDiagnosis {
             report(
                 Finding(
                     "portal", .missing, "\(Self.name) neither runs nor can be started",
-                    "install xdg-desktop-portal and \(Self.backendPackage(environment("XDG_CURRENT_DESKTOP")))"))
+                    "install xdg-desktop-portal and \(Self.backendPackage(Environment.value(of: "XDG_CURRENT_DESKTOP")))"))
             return
         }
         // Asking starts it: the person wants to know whether that works.
@@ -80,7 +80,7 @@ struct PortalDiagnosis {
     ///
     /// A portal that was started before the compositor had told its display finds no backend, or one that cannot reach the screen.
     private func reportEnvironment(_ process: UInt32, _ report: (Finding) -> Void) -> String? {
-        let own = environment("XDG_CURRENT_DESKTOP")
+        let own = Environment.value(of: "XDG_CURRENT_DESKTOP")
         guard let variables = try? Self.variables(of: process) else {
             report(Finding("portal's environment", .note, "it cannot be read"))
             return own
