@@ -520,7 +520,8 @@ def frames(path, pixel_format="rgb24"):
 
     stream = next(s for s in probe(path)["streams"] if s["codec_type"] == "video")
     width, height = stream["width"], stream["height"]
-    done = subprocess.run(["ffmpeg", "-v", "error", "-i", str(path), "-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", pixel_format, "-"],
+    done = subprocess.run(["ffmpeg", "-v", "error", "-i", str(path), "-fps_mode", "passthrough", "-enc_time_base", "-1", "-f", "rawvideo", "-pix_fmt",
+                           pixel_format, "-"],
                           capture_output=True, timeout=300, stdin=subprocess.DEVNULL)
     assert done.returncode == 0 and not done.stderr, f"ffmpeg of {path}: {done.stderr.decode(errors='replace')}"
     shape = (-1, height, width, 3) if pixel_format == "rgb24" else (-1, height, width)
