@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+import Encoding
+import Frames
+import Loop
+import Testing
+
+@testable import Streams
+
+@Suite struct EBMLTests {
+    @Test func integersTakeAsFewBytesAsTheyCan() {
+        var output = EBML()
+        output.append(.trackNumber, 0)
+        output.append(.trackNumber, 255)
+        output.append(.timestampScale, 1_000_000)
+        #expect(output.bytes == [0xD7, 0x81, 0, 0xD7, 0x81, 0xFF, 0x2A, 0xD7, 0xB1, 0x83, 0x0F, 0x42, 0x40])
+    }
+
+    @Test(
+        arguments: [(0, [0x80]), (126, [0xFE]), (127, [0x40, 0x7F]), (16_382, [0x7F, 0xFE]), (16_383, [0x20, 0x3F, 0xFF])]
+            as [(UInt64, [UInt8])])
+    func lengthsNeverLookUnknown(_ length: UInt64, _ expected: [UInt8]) {
+        var output = EBML()
+        output.appendHeader(.simpleBlock, byteCount: length)
+        #expect(output.bytes == [0xA3] + expected)
+    }
+
+    @Test func elementsNest() {
+        var output = EBML()
+        output.append(.info) { $0.append(.muxingApp, "ab") }
+        #expect(output.bytes == [0x15, 0x49, 0xA9, 0x66, 0x85, 0x4D, 0x80, 0x82, 0x61, 0x62])
+    }
+
+    @Test func anElementMayLastUntilTheEnd() {
+        var output = EBML()
+        output.appendUnsizedHeader(.segment)
+        #expect(output.bytes == [0x18, 0x53, 0x80, 0x67, 0x01, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF])
+    }
+}
+
+@Suite struct MuxerTests {
+    private let size = PixelSize(width: 640, height: 360)
+
+    private func packet(_ milliseconds: Int64, key: Bool, count: Int = 10) -> Packet {
+        Packet(
+            bytes: [UInt8](repeating: 7, count: count), time: Instant(nanoseconds: 5_000_000_000 + milliseconds * 1_000_000),
+            isKeyFrame: key,
+            size: size)
+    }
+
+    private let cluster: [UInt8] = [0x1F, 0x43, 0xB6, 0x75, 0x01, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xE7]
+
+    @Test func aStreamBeginsWithItsDescription() {
+        var muxer = WebMMuxer()
+        let bytes = muxer.prefix(of: packet(0, key: true))
+        #expect(bytes.starts(with: [0x1A, 0x45, 0xDF, 0xA3]))
+        #expect(bytes.suffix(6 + cluster.count + 2) == cluster + [0x81, 0, 0xA3, 0x8E, 0x81, 0, 0, 0x80])
+    }
+
+    @Test func timesCountFromTheFirstPicture() {
+        var muxer = WebMMuxer()
+        _ = muxer.prefix(of: packet(70, key: true))
+        #expect(muxer.prefix(of: packet(1_070, key: false)) == [0xA3, 0x8E, 0x81, 0x03, 0xE8, 0])
+    }
+
+    @Test func aKeyFrameBeginsACluster() {
+        var muxer = WebMMuxer()
+        _ = muxer.prefix(of: packet(0, key: true))
+        _ = muxer.prefix(of: packet(40, key: false))
+        #expect(muxer.prefix(of: packet(300, key: true)) == cluster + [0x82, 0x01, 0x2C, 0xA3, 0x8E, 0x81, 0, 0, 0x80])
+    }
+
+    @Test func noTimeOutgrowsItsCluster() {
+        var muxer = WebMMuxer()
+        _ = muxer.prefix(of: packet(0, key: true))
+        #expect(muxer.prefix(of: packet(30_000, key: false)) == [0xA3, 0x8E, 0x81, 0x75, 0x30, 0])
+        #expect(muxer.prefix(of: packet(30_001, key: false)) == cluster + [0x82, 0x75, 0x31, 0xA3, 0x8E, 0x81, 0, 0, 0])
+        // An hour in which nothing happened.
+        #expect(muxer.prefix(of: packet(3_630_001, key: false)) == cluster + [0x83, 0x37, 0x63, 0xB1, 0xA3, 0x8E, 0x81, 0, 0, 0])
+    }
+
+    @Test func rawPicturesHaveALineEach() {
+        var muxer = Y4MMuxer()
+        let first = String(decoding: muxer.prefix(of: packet(0, key: true)), as: UTF8.self)
+        #expect(first == "YUV4MPEG2 W640 H360 F30:1 Ip A1:1 C420jpeg XYSCSS=420JPEG XCOLORRANGE=LIMITED\nFRAME\n")
+        #expect(muxer.prefix(of: packet(1, key: true)) == Array("FRAME\n".utf8))
+    }
+}
