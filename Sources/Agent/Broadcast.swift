@@ -127,8 +127,12 @@ extension PortalError {
     fileprivate var asAgentError: AgentError {
         switch self {
         case .noPortal, .noScreenCast, .unresponsive: AgentError(.portalUnavailable, description)
+        // A portal whose backend is missing has nothing to offer, whatever was asked for.
+        case .noSuchSource(_, let available) where available.isEmpty: AgentError(.portalUnavailable, description)
         case .noSuchSource, .cursorModeUnavailable: AgentError(.unsupported, description)
         case .timedOut: AgentError(.timedOut, description)
+        // The portal connects to PipeWire in this step, and does nothing else.
+        case .refused(.openRemote, _, _): AgentError(.pipewireUnavailable, "\(description): see that PipeWire runs, then start again")
         case .refused, .ended, .malformed, .sessionClosed, .disconnected: AgentError(.failed, description)
         }
     }

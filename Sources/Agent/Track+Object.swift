@@ -33,7 +33,7 @@ extension Track {
                 "Crop": property({ _ in Region.none.asValue }, set: { track, value, call in track.handleCrop(value, call) }),
                 "Masks": property({ _ in .array(of: "(iiuu)", []) }, set: { track, value, call in track.handleMasks(value, call) }),
                 "Layout": property({ _ in .string("grid") }, set: { track, value, call in track.handleLayout(value, call) }),
-                "Sources": property { .array(of: "a{sv}", $0.broadcast?.sources ?? []) },
+                "Sources": property { .array(of: "a{sv}", $0.isActive ? $0.broadcast?.sources ?? [] : []) },
                 "Size": property { $0.sentSize.asValue },
                 "StartedAt": property { .uint64($0.startedAt) },
                 "Owner": property { .string($0.owner?.text ?? "") },
