@@ -20,7 +20,7 @@ extension Connection {
     }
 
     /// Gives a name back.
-    public func releaseName(_ name: BusName) { callBus("ReleaseName", [.string(name.text)]) { _ in } }
+    public func releaseName(_ name: BusName) { send(.bus("ReleaseName", [.string(name.text)])) }
 
     /// Asks who a connection belongs to.
     ///
@@ -64,9 +64,14 @@ extension Connection {
 
     /// Calls a method of the bus, which answers as long as it is there.
     func callBus(_ member: MemberName, _ arguments: [Value], _ completion: @escaping (Result<[Value], DBusError>) -> Void) {
-        let call = MethodCall(
-            destination: .bus, path: "/org/freedesktop/DBus", interface: .bus, member: member, arguments: arguments)
-        self.call(call, timeout: nil, completion)
+        call(.bus(member, arguments), timeout: nil, completion)
+    }
+}
+
+extension MethodCall {
+    /// A call of the bus itself.
+    static func bus(_ member: MemberName, _ arguments: [Value]) -> MethodCall {
+        MethodCall(destination: .bus, path: "/org/freedesktop/DBus", interface: .bus, member: member, arguments: arguments)
     }
 }
 

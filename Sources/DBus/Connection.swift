@@ -94,6 +94,18 @@ public final class Connection {
         return pendingCall
     }
 
+    /// Calls a method and wants no answer, not even an error.
+    public func send(_ call: MethodCall) {
+        do throws(DBusError) {
+            let message = try Message.methodCall(call)
+            message.wantsReply = false
+            try transport.send(message)
+        } catch .disconnected {
+        } catch {
+            log.error("The call \(call.interface).\(call.member) cannot be sent: \(error)")
+        }
+    }
+
     /// Calls a method and runs the loop until the answer is there: for programs that do one thing at a time, and tests.
     ///
     /// - Throws: what ``call(_:timeout:_:)`` fails with; `timedOut` also when somebody stops the loop.

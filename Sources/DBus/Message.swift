@@ -75,7 +75,10 @@ extension Message {
 
     var serial: UInt32 { dbus_message_get_serial(raw) }
     var replySerial: UInt32 { dbus_message_get_reply_serial(raw) }
-    var wantsReply: Bool { dbus_message_get_no_reply(raw) == 0 }
+    var wantsReply: Bool {
+        get { dbus_message_get_no_reply(raw) == 0 }
+        set { dbus_message_set_no_reply(raw, newValue ? 0 : 1) }
+    }
     var sender: BusName? { dbus_message_get_sender(raw).map { BusName(validated: String(cString: $0)) } }
     var path: ObjectPath? { dbus_message_get_path(raw).map { ObjectPath(validated: String(cString: $0)) } }
     var interface: InterfaceName? { dbus_message_get_interface(raw).map { InterfaceName(validated: String(cString: $0)) } }

@@ -81,7 +81,7 @@ final class SignalRouter {
         let text = rule.text
         guard use.count == 0, rules[text] === use else { return }
         rules[text] = nil
-        connection.callBus("RemoveMatch", [.string(text)]) { _ in }
+        connection.send(.bus("RemoveMatch", [.string(text)]))
     }
 
     // MARK: Names
