@@ -119,6 +119,7 @@ class Client:
         self._glib = _the_loop()
         self._changed = threading.Condition()
         self._batch = 0
+        self._hooks = []
         self.events = []
         self.connection = self._glib.run(lambda: Gio.DBusConnection.new_for_address_sync(address, flags, None, None))
         self.connection.set_exit_on_close(False)
@@ -192,6 +193,10 @@ class Client:
         # A later call's reply comes after AddMatch has been carried out.
         self.call("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "GetId")
 
+    def on_signal(self, member, function):
+        """Calls `function` on the bus's thread each time that this signal comes, before it is noted."""
+        self._hooks.append((member, function))
+
     def _heard(self, _connection, _sender, path, interface, member, parameters):
         values = parameters.unpack()
         if interface == PROPERTIES and member == "PropertiesChanged":
@@ -203,6 +208,9 @@ class Client:
                 self._note("changed", path, owner, name, None)
         else:
             self._batch += 1
+            for name, function in self._hooks:
+                if name == member:
+                    function()
             self._note("signal", path, interface, member, values)
 
     def _note(self, kind, path, interface, name, value):

@@ -56,10 +56,14 @@ def overseer(shared):
     return shared.agent()
 
 
+@pytest.fixture(scope="module")
+def shared_screen(shared):
+    return TestScreen(shared.client)
+
+
 @pytest.fixture
-def world(shared, overseer):
+def world(shared, overseer, shared_screen):
     """The shared world. After the test it is as it was before: nothing is shared, and nothing is left open in the portal."""
-    screen = TestScreen(shared.client)
     with shared.clients_of_their_own():
         yield shared
     desktop = overseer.desktop
@@ -68,8 +72,8 @@ def world(shared, overseer):
         desktop.unsubscribe_all(overseer.client.get(SERVICE, path, SUBSCRIPTION, "Subscriber"))
     desktop.mute(False)
     desktop.set("Preset", "s", "h1080p")
-    screen.wait_until_closed()
-    screen.reset()
+    shared_screen.wait_until_closed()
+    shared_screen.reset()
     wait_until(lambda: set(overseer.objects()) == {DESKTOP_TRACK}, "no object but the desktop track")
 
 
@@ -80,6 +84,6 @@ def me(world):
 
 
 @pytest.fixture
-def screen(world):
-    """The shared world's test screen."""
-    return TestScreen(world.client)
+def screen(world, shared_screen):
+    """The shared world's test screen, with the settings that it was started with."""
+    return shared_screen

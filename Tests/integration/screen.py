@@ -65,6 +65,14 @@ class TestScreen:
     def answer(self, answer):
         return self.call("Answer", "(s)", answer)[0]
 
+    def wait_for_picker(self):
+        self.wait_until("PickersOpen", 1)
+
+    def answer_picker(self, answer="ok"):
+        """Answers the one picker that is open, or is about to be."""
+        self.wait_for_picker()
+        assert self.answer(answer) == 1
+
     def end_session(self):
         return self.call("EndSession")[0]
 
@@ -102,6 +110,11 @@ class TestScreen:
     @property
     def streams(self):
         return self.get("Streams")
+
+    @property
+    def consumers(self):
+        """How many read the first stream."""
+        return next((stream.get("consumers", 0) for stream in self.streams), 0)
 
     def wait_until(self, name, value, seconds=30.0):
         """Waits until a property has a value; `value` may be a function of it."""
