@@ -13,25 +13,34 @@ final class Context {
     let err = Output(2)
     /// How often the person, or a closed terminal, has asked to end.
     private(set) var interrupts = 0
+    private var hasHungUp = false
     private var isDisconnected = false
 
     /// - Throws: when no loop can be had.
     init() throws(Failure) {
         do throws(Errno) {
             loop = try EventLoop()
-            try loop.onSignals([SIGINT, SIGTERM, SIGHUP]) { [unowned self] _ in interrupts += 1 }
+            try loop.onSignals([SIGINT, SIGTERM, SIGHUP]) { [unowned self] number in
+                if number == SIGHUP { hangUp() } else { interrupts += 1 }
+            }
         } catch {
             throw .ended(.failed, "cannot begin: \(error)")
         }
         // A reader of our output that goes away is told apart from other ends by EPIPE.
         signal(SIGPIPE, SIG_IGN)
-        out.onFailure = { [unowned self] in interrupts += 1 }
+        out.onFailure = { [unowned self] in hangUp() }
         // It may also go away while there is nothing to tell it.
         var watch: Watch?
         watch = loop.watch(1, for: []) { [unowned self] _ in
             watch?.cancel()
-            interrupts += 1
+            hangUp()
         }
+    }
+
+    /// Nobody reads any more. It is noticed in several ways, and is one wish to end: a second one would mean to leave without waiting.
+    private func hangUp() {
+        if !hasHungUp { interrupts += 1 }
+        hasHungUp = true
     }
 
     /// Why ``wait(until:timeout:)`` returned.

@@ -48,10 +48,9 @@ enum PipeWireDiagnosis {
         return Finding("PipeWire session manager", .missing, "none runs, so that streams are not connected", remedy)
     }
 
-    /// Whether a process may serve this session's PipeWire: it looks for the same socket, or does not say which.
+    /// Whether a process looks for the same PipeWire as this one. Another user's cannot be read, and one that has ended says nothing.
     private static func belongsHere(_ process: UInt32) -> Bool {
-        guard let variables = try? PortalDiagnosis.variables(of: process) else { return true }
-        guard let path = socketPath({ variables[$0] }) else { return true }
-        return path == socketPath(Environment.value)
+        guard let variables = try? PortalDiagnosis.variables(of: process) else { return false }
+        return socketPath { variables[$0] }.map { $0 == socketPath(Environment.value) } ?? false
     }
 }

@@ -17,7 +17,7 @@ struct Reason {
     var sentence: String {
         let words =
             switch name {
-            case "stopped": "The share was stopped"
+            case "stopped": "The share has ended"
             case "ended-by-desktop": "The share was ended in the desktop"
             case "source-removed": "What was shared is gone"
             case "portal-lost": "The desktop's portal has gone away"

@@ -117,7 +117,9 @@ final class Share {
         }
         let length = clockTime(Instant.now - began)
         readCountersNow()
-        out.line(end.exitCode == .done ? end.sentence : out.paint(end.sentence, .red))
+        // Who pressed Ctrl-C need not be told who stopped it.
+        let sentence = (wasOurs && end.name == "stopped" ? Reason(name: end.name, detail: "") : end).sentence
+        out.line(end.exitCode == .done ? sentence : out.paint(sentence, .red))
         out.line("Shared for \(length). Frames: \(Share.describe(counters, since: before)).")
         return end.exitCode
     }
