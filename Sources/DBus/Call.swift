@@ -50,7 +50,12 @@ public final class Call {
         guard signature == outputSignature.text else {
             return failByMistake("The answer has the types \"\(signature)\", not \"\(outputSignature)\".")
         }
-        answer { () throws(DBusError) in try Message.methodReturn(to: sender, serial: serial, values) }
+        do throws(DBusError) {
+            try answer { () throws(DBusError) in try Message.methodReturn(to: sender, serial: serial, values) }
+        } catch {
+            isAnswered = false
+            failByMistake("\(error)")
+        }
     }
 
     /// Answers with an error.
@@ -59,7 +64,11 @@ public final class Call {
     /// - Parameter message: what was wrong, and what to do about it.
     public func fail(name: String, message: String) {
         guard let errorName = InterfaceName(name) else { return failByMistake("\"\(name)\" is no error name. \(message)") }
-        answer { () throws(DBusError) in try Message.error(to: sender, serial: serial, name: errorName, text: message) }
+        do throws(DBusError) {
+            try answer { () throws(DBusError) in try Message.error(to: sender, serial: serial, name: errorName, text: message) }
+        } catch {
+            log.error("\(interface).\(member) cannot be answered: \(error)")
+        }
     }
 
     private func failByMistake(_ detail: String) {
@@ -67,17 +76,12 @@ public final class Call {
         fail(name: StandardError.failed, message: "\(detail) This is a mistake in the program that was called.")
     }
 
-    private func answer(_ make: () throws(DBusError) -> Message) {
+    /// - Throws: when the answer cannot be sent, unless that is because nobody is there.
+    private func answer(_ make: () throws(DBusError) -> Message) throws(DBusError) {
         guard !isAnswered else { return log.error("\(interface).\(member) was answered twice.") }
         isAnswered = true
-        guard isReplyWanted else { return }
-        do throws(DBusError) {
-            try connection.send(try make())
-        } catch .disconnected {
-        } catch {
-            isAnswered = false
-            failByMistake("\(error)")
-        }
+        guard isReplyWanted, connection.isConnected else { return }
+        try connection.send(try make())
     }
 }
 

@@ -53,25 +53,43 @@ public enum Value: Sendable {
     /// The value's single complete type.
     public var signature: Signature {
         switch self {
-        case .byte: "y"
-        case .bool: "b"
-        case .int16: "n"
-        case .uint16: "q"
-        case .int32: "i"
-        case .uint32: "u"
-        case .int64: "x"
-        case .uint64: "t"
-        case .double: "d"
-        case .string: "s"
-        case .objectPath: "o"
-        case .signature: "g"
-        case .descriptor: "h"
-        case .variant: "v"
+        case .byte: .byte
+        case .bool: .bool
+        case .int16: .int16
+        case .uint16: .uint16
+        case .int32: .int32
+        case .uint32: .uint32
+        case .int64: .int64
+        case .uint64: .uint64
+        case .double: .double
+        case .string: .string
+        case .objectPath: .objectPath
+        case .signature: .signature
+        case .descriptor: .descriptor
+        case .variant: .variant
         case .array(let element, _): Signature(validated: "a\(element)")
         case .dictionary(let key, let value, _): Signature(validated: "a{\(key)\(value)}")
         case .structure(let fields): Signature(validated: "(\(fields.map(\.signature.text).joined()))")
         }
     }
+}
+
+extension Signature {
+    // Made once: large messages ask for them once a value.
+    fileprivate static let byte: Signature = "y"
+    fileprivate static let bool: Signature = "b"
+    fileprivate static let int16: Signature = "n"
+    fileprivate static let uint16: Signature = "q"
+    fileprivate static let int32: Signature = "i"
+    fileprivate static let uint32: Signature = "u"
+    fileprivate static let int64: Signature = "x"
+    fileprivate static let uint64: Signature = "t"
+    fileprivate static let double: Signature = "d"
+    fileprivate static let string: Signature = "s"
+    fileprivate static let objectPath: Signature = "o"
+    fileprivate static let signature: Signature = "g"
+    fileprivate static let descriptor: Signature = "h"
+    fileprivate static let variant: Signature = "v"
 }
 
 extension Value: Equatable {
