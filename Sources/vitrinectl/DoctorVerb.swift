@@ -114,7 +114,8 @@ struct AgentDiagnosis {
                 Agent.name, Agent.path, Agent.properties, "Get", [.string(Agent.interface.text), .string("Version")])
             let process = try bus.process(of: Agent.name).map { ", process \($0)" } ?? ""
             guard case .success(let values) = answer, let version = values.first?.asVariant?.asString else {
-                let remedy = "see its log, and end it: journalctl --user -t vitrine-agent; systemctl --user restart app-org.vitrine.ScreenShare1"
+                let remedy =
+                    "see its log, and restart it: journalctl --user -t vitrine-agent; systemctl --user restart app-org.vitrine.ScreenShare1"
                 report(Finding("agent", .missing, "it has the name \(Agent.name)\(process), but does not answer", remedy))
                 return
             }

@@ -22,8 +22,8 @@ enum Program {
             complain(error, context.err)
             code = error.code
         }
-        // A reader that has seen enough is no failure, a full disk is.
-        if let failure = context.out.failure, failure.code != EPIPE {
+        // A reader that has seen enough, or a terminal that was closed, is no failure; a full disk is.
+        if let failure = context.out.failure, ![EPIPE, EIO].contains(failure.code) {
             context.err.line("vitrinectl: cannot write the output: \(failure)")
             if code == .done { code = .failed }
         }
