@@ -55,11 +55,16 @@ final class Broadcast {
         }
     }
 
+    /// Stops capturing. Of the portal's session more may come.
+    func stopCapturing() {
+        if let captureID { captures.close(captureID) }
+        captureID = nil
+    }
+
     /// Stops capturing, closes the portal session or the picker. Nothing comes any more.
     func release() {
         isPicking = false
-        if let captureID { captures.close(captureID) }
-        captureID = nil
+        stopCapturing()
         cast?.close()
         cast = nil
     }

@@ -124,6 +124,7 @@ final class Track {
             switch action {
             case .openPicker(let generation): openPicker(generation)
             case .capture(let generation): capture(generation)
+            case .stopCapturing: broadcast?.stopCapturing()
             case .release: release()
             case .settle(let generation, let milliseconds):
                 agent.loop.after(.milliseconds(milliseconds)) { [weak self] in

@@ -82,6 +82,8 @@ struct TrackMachine: Sendable {
         case openPicker(UInt64)
         /// The user has chosen: capture, and call ``firstFrameIsLate(_:)`` in 15 s.
         case capture(UInt64)
+        /// Stop capturing; the portal's session is still listened to, for a stronger cause.
+        case stopCapturing
         /// Stop capturing and close the portal session, whatever there is of either.
         case release
         /// Call ``settled(_:)`` in so many milliseconds.
@@ -179,11 +181,11 @@ struct TrackMachine: Sendable {
         case .choosing: return startFailed(start, end.asError)
         case .active(let earlier):
             if let earlier, earlier.cause <= end.cause { return [] }
-            let release: [Action] = earlier == nil ? [.release] : []
-            guard let wait = end.cause.settleMilliseconds else { return release + finish(end) }
+            guard let wait = end.cause.settleMilliseconds else { return finish(end) }
             state = .active(ending: end)
-            // A timer that runs already is shorter than none: the first one to fire settles it.
-            return release + [.settle(start, milliseconds: wait)]
+            // The first timer to fire settles it. Frames that a desktop still sends after it ended the share are nobody's; where the capture
+            // itself told of the end it has stopped already, and may yet tell of a stronger cause.
+            return (end.cause == .endedByDesktop ? [.stopCapturing] : []) + [.settle(start, milliseconds: wait)]
         }
     }
 
@@ -205,7 +207,7 @@ struct TrackMachine: Sendable {
 
     private mutating func finish(_ end: End) -> [Action] {
         state = .listening
-        return [.announce(.finished(end))]
+        return [.release, .announce(.finished(end))]
     }
 }
 
