@@ -90,7 +90,7 @@ final class Control {
         ]
         if let node = source.node {
             description["node"] = .uint32(node)
-            description["consumers"] = .uint32(UInt32(pipeWire.consumers(of: node)))
+            description["consumers"] = .uint32(UInt32(pipeWire.consumers.count(of: node)))
             description["serial"] = pipeWire.serial(of: node).map(Value.uint64)
         }
         if let agreement = source.agreement {

@@ -29,7 +29,7 @@ final class Screen {
 
     init(_ pipeWire: PipeWire, on loop: EventLoop, settings: Settings) {
         (self.pipeWire, self.loop, self.settings, initial) = (pipeWire, loop, settings, settings)
-        pipeWire.onConsumer = { [unowned self] node in
+        pipeWire.consumers.onConsumer = { [unowned self] node in
             for source in sources + [decoy].compactMap({ $0 }) where source.node == node { source.greet() }
         }
     }
@@ -100,7 +100,7 @@ final class Screen {
 
     /// Cuts the links of all nodes.
     func unlink() {
-        for source in sources { if let node = source.node { pipeWire.unlink(node) } }
+        for source in sources { if let node = source.node { pipeWire.consumers.unlink(node) } }
     }
 
     private func name(_ index: Int) -> String { index == 0 ? "vitrine-testscreen" : "vitrine-testscreen-\(index + 1)" }

@@ -43,6 +43,7 @@ final class VideoSource {
     private var timer: Timer?
     private var lastDue = Instant.now
     private var overwriter: Timer?
+    private var greeting: Timer?
     private var pushes: (left: UInt32, done: (UInt32?) -> Void)?
 
     /// Offers a node of that name; it exists once ``onNode`` was called.
@@ -96,6 +97,7 @@ final class VideoSource {
     func destroy() {
         timer?.cancel()
         overwriter?.cancel()
+        greeting?.cancel()
         finishPushes(nil)
         pw_stream_destroy(stream)
     }
@@ -140,8 +142,17 @@ final class VideoSource {
     /// Somebody new sees the source.
     func greet() {
         guard settings.sendsFirst else { return }
-        owesPicture = true
-        schedule()
+        // For the daemon a reader runs a little before buffers reach it: one of thirty that were sent at once was lost.
+        // Where more pictures come, that does not matter.
+        guard !runsByItself else {
+            owesPicture = true
+            return schedule()
+        }
+        greeting?.cancel()
+        greeting = loop.after(.milliseconds(50)) { [unowned self] in
+            owesPicture = true
+            schedule()
+        }
     }
 
     // MARK: - Negotiation
@@ -190,7 +201,7 @@ final class VideoSource {
         }
         if isStreaming, !wasStreaming {
             lastDue = Instant.now
-            if let node, pipeWire.activeConsumers(of: node) > 0 { greet() }
+            if let node, pipeWire.consumers.doFlow(from: node) { greet() }
         }
         schedule()
     }
