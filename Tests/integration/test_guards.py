@@ -72,18 +72,36 @@ def test_pointers_stay_where_they_are_needed():
     assert offences(sources(*(f"Sources/{name}" for name in SAFE)), r"Unsafe|Unmanaged|withUnsafe|unsafeBitCast|\bimport C[A-Z]") == []
 
 
+def comments_above(lines, index):
+    """The comment lines above a declaration, and above those that it stands in."""
+    found = []
+    depth = indentation(lines[index])
+    for earlier in reversed(range(index)):
+        line = lines[earlier]
+        if not line.strip():
+            continue
+        is_comment = line.strip().startswith(("//", "@"))
+        if is_comment and indentation(line) <= depth:
+            found.append(line)
+        elif not is_comment and indentation(line) < depth:
+            depth = indentation(line)
+        elif not is_comment and indentation(line) == depth:
+            # A neighbour: comments above it are its own, and only an outer declaration's are still of interest.
+            depth -= 1
+    return "\n".join(found)
+
+
+def indentation(line):
+    return len(line) - len(line.lstrip())
+
+
 def test_every_promise_to_the_compiler_has_its_reason():
     unexplained = []
     for path in sources("Sources", "Tests", "dbus"):
         lines = path.read_text().splitlines()
         for number, line in code(path):
             if re.search(r"@unchecked\s+Sendable|nonisolated\(unsafe\)", line):
-                above = []
-                for earlier in reversed(lines[:number - 1]):
-                    if not earlier.strip().startswith(("//", "@")):
-                        break
-                    above.append(earlier)
-                if "SAFETY:" not in "\n".join([line, lines[number - 1], *above]):
+                if "SAFETY:" not in lines[number - 1] + comments_above(lines, number - 1):
                     unexplained.append(f"{path.relative_to(TOP)}:{number}")
     assert unexplained == []
 

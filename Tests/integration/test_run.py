@@ -24,7 +24,9 @@ def test_a_newcomer_without_a_desktop_gets_a_recording_of_the_test_screen():
     assert stream["codec_name"] == "vp8"
     numbers = picture.numbers(frames(recording))
     assert len(numbers) > 20
-    assert all(earlier < later for earlier, later in zip(numbers, numbers[1:])), numbers
+    # A picture may be sent again, to make it sharper or to end the stream; none comes after a newer one.
+    assert numbers == sorted(numbers)
+    assert len(set(numbers)) > 0.9 * len(numbers)
     times = [float(packet["pts_time"]) for packet in probe(recording)["packets"]]
     assert 8 < times[-1] - times[0] < 12
     recording.unlink()
