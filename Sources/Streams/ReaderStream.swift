@@ -17,7 +17,8 @@ public final class ReaderStream {
 
     let id: StreamID
     let counters = StreamCounters()
-    let group: EncodingGroup
+    /// The streams that it shares an encoder with; nil once it has ended.
+    private(set) var group: EncodingGroup?
     private let events: (StreamEvent) -> Void
     private var pauses = false
     private var isFinishing = false
@@ -35,14 +36,14 @@ public final class ReaderStream {
         set {
             guard newValue != pauses, !hasEnded else { return }
             pauses = newValue
-            group.send(.setPaused(id, newValue))
-            group.updateSuspension()
+            group?.send(.setPaused(id, newValue))
+            group?.updateSuspension()
         }
     }
 
     /// Asks for a picture with which decoding may begin.
     public func requestKeyFrame() {
-        if !hasEnded && !pauses { group.encoder.requestKeyFrame() }
+        if !pauses { group?.encoder.requestKeyFrame() }
     }
 
     /// Ends the stream: the last picture is written once more at the present time, then the writing end is closed.
@@ -51,7 +52,7 @@ public final class ReaderStream {
     public func finish() {
         guard !hasEnded, !isFinishing else { return }
         isFinishing = true
-        group.send(.finish(id))
+        group?.send(.finish(id))
     }
 
     func noteStart(_ size: PixelSize, epoch: Instant) {
@@ -61,6 +62,7 @@ public final class ReaderStream {
 
     func noteEnd(_ reason: StreamEnd) {
         hasEnded = true
+        group = nil
         events(.ended(reason))
     }
 }

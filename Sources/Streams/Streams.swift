@@ -20,7 +20,7 @@ public final class Streams {
     private var running: [EncodingID: Encoder] = [:]
     private var lastStream = 0
     private var lastEncoding = 0
-    private var isShutDown = false
+    private(set) var isShutDown = false
 
     /// - Parameter loop: the main loop, where all events come.
     public init(on loop: EventLoop) {
@@ -61,7 +61,6 @@ public final class Streams {
 
     /// Starts an encoder, which does nothing until a stream was added.
     func start(_ options: EncodingOptions, pool: FramePool, showsPlaceholder: Bool) throws(StreamsError) -> EncodingGroup {
-        if isShutDown { throw .closed }
         let stopped = self.stopped
         do throws(Errno) {
             let writer = try startedWriter()

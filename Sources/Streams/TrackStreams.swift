@@ -48,7 +48,7 @@ public final class TrackStreams {
     public func subscribe(
         _ options: StreamOptions = StreamOptions(), _ events: @escaping (StreamEvent) -> Void
     ) throws(StreamsError) -> (stream: ReaderStream, reading: FileDescriptor) {
-        if isClosed { throw .closed }
+        if isClosed || streams.isShutDown { throw .closed }
         if options.format == .y4m, readers.count(where: { $0.options.format == .y4m }) >= TrackStreams.greatestRawReaderCount {
             throw .rawReaderLimit(TrackStreams.greatestRawReaderCount)
         }
@@ -92,11 +92,12 @@ public final class TrackStreams {
 
     func noteEnd(of stream: ReaderStream, _ reason: StreamEnd) {
         readers.removeAll { $0 === stream }
-        let group = stream.group
-        group.remove(stream)
-        if group.streams.isEmpty {
-            groups.removeAll { $0 === group }
-            streams.stop(group)
+        if let group = stream.group {
+            group.remove(stream)
+            if group.streams.isEmpty {
+                groups.removeAll { $0 === group }
+                streams.stop(group)
+            }
         }
         stream.noteEnd(reason)
         for index in waiting.indices { waiting[index].streams.remove(stream.id) }

@@ -5,12 +5,17 @@ import Loop
 import Streams
 import Testing
 
+/// Tests with threads, one after the other: they count them.
+@Suite(.serialized, .timeLimit(.minutes(10))) enum LiveTests {}
+
 /// A track with a pool that the test fills, on a loop that the test runs.
 final class Rig {
     let loop: EventLoop
     let pool = FramePool()
     let streams: Streams
     let track: TrackStreams
+    /// They live as long as the rig, so that none goes before it was told to.
+    private var readers: [TestReader] = []
 
     init(_ rates: StreamRates = StreamRates(maxSize: nil, frameRate: 0, bitrate: 4_000_000)) throws {
         loop = try EventLoop()
@@ -50,6 +55,7 @@ final class Rig {
         try descriptor.setNonBlocking()
         (reader.stream, reader.descriptor) = (stream, descriptor)
         if reads { reader.startReading() }
+        readers.append(reader)
         return reader
     }
 }
@@ -154,9 +160,8 @@ struct TestPicture: Equatable {
             (red, planes.red, planes.chromaStride, size.chroma),
         ] {
             samples.withUnsafeBufferPointer { samples in
-                for row in 0..<part.height {
-                    (plane + row * stride).update(from: samples.baseAddress! + row * part.width, count: part.width)
-                }
+                guard let base = samples.baseAddress else { return }
+                for row in 0..<part.height { (plane + row * stride).update(from: base + row * part.width, count: part.width) }
             }
         }
     }

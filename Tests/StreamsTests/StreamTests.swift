@@ -5,200 +5,202 @@ import Testing
 
 @testable import Streams
 
-/// What readers get, checked with ffmpeg.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct StreamTests {
-    @Test func aStreamIsDecodableAndItsTimesGrow() throws {
-        let rig = try Rig()
-        let reader = try rig.read()
-        for index in 0..<10 {
-            rig.publish(.text(320, 240, first: index))
-            rig.wait("a packet for each picture") { reader.sent > index }
+extension LiveTests {
+    /// What readers get, checked with ffmpeg.
+    @Suite struct StreamTests {
+        @Test func aStreamIsDecodableAndItsTimesGrow() throws {
+            let rig = try Rig()
+            let reader = try rig.read()
+            for index in 0..<10 {
+                rig.publish(.text(320, 240, first: index))
+                rig.wait("a packet for each picture") { reader.sent > index }
+            }
+            reader.stream?.finish()
+            rig.wait("the end") { reader.isAtEnd && reader.events.last == .ended(.finished) }
+            #expect(reader.events.first == .started)
+            #expect(reader.stream?.size == PixelSize(width: 320, height: 240))
+            let recording = Recording(reader.bytes)
+            #expect(recording.complaints == "")
+            #expect((recording.width, recording.height) == (320, 240))
+            #expect(recording.packets.count == recording.frames.count)
+            #expect(recording.packets.count >= 11)
+            #expect(recording.timesGrow)
+            #expect(recording.packets.first?.isKeyFrame == true && recording.packets.dropFirst().allSatisfy { !$0.isKeyFrame })
         }
-        reader.stream?.finish()
-        rig.wait("the end") { reader.isAtEnd && reader.events.last == .ended(.finished) }
-        #expect(reader.events.first == .started)
-        #expect(reader.stream?.size == PixelSize(width: 320, height: 240))
-        let recording = Recording(reader.bytes)
-        #expect(recording.complaints == "")
-        #expect((recording.width, recording.height) == (320, 240))
-        #expect(recording.packets.count == recording.frames.count)
-        #expect(recording.packets.count >= 11)
-        #expect(recording.timesGrow)
-        #expect(recording.packets.first?.isKeyFrame == true && recording.packets.dropFirst().allSatisfy { !$0.isKeyFrame })
-    }
 
-    @Test(arguments: [(1, 1), (2, 2), (15, 17), (33, 31), (321, 241), (17, 640)])
-    func anySizeGoes(_ width: Int, _ height: Int) throws {
-        let rig = try Rig()
-        let reader = try rig.read()
-        rig.publish(TestPicture(width, height, luma: 90))
-        rig.wait("the first picture") { reader.sent == 1 }
-        rig.publish(TestPicture(width, height, luma: 200))
-        rig.wait("the second") { reader.sent == 2 }
-        reader.stream?.finish()
-        rig.wait("the end") { reader.isAtEnd }
-        let recording = Recording(reader.bytes)
-        #expect(recording.complaints == "")
-        #expect((recording.width, recording.height) == (width, height))
-        #expect(recording.frames.count >= 3)
-        #expect(abs(Int(recording.frames.last?.first ?? 0) - 200) < 6)
-    }
-
-    @Test func aReaderThatComesLateGetsAStillPictureAtOnce() throws {
-        let rig = try Rig()
-        let first = try rig.read()
-        rig.publish(.text(320, 240))
-        rig.wait("the first reader's picture") { first.sent > 0 }
-        let late = try rig.read()
-        rig.wait("the late one's") { late.sent > 0 }
-        #expect(threads(named: "enc-").count == 1)
-        late.stream?.finish()
-        rig.wait("the end") { late.isAtEnd }
-        let recording = Recording(late.bytes)
-        #expect(recording.complaints == "")
-        #expect(recording.packets.first?.isKeyFrame == true)
-        #expect(recording.packets.first?.milliseconds == 0)
-    }
-
-    @Test func equalOptionsShareAnEncoderAndTheLastToLeaveStopsIt() throws {
-        let rig = try Rig()
-        let one = try rig.read()
-        let two = try rig.read(StreamOptions(bitrate: 4_000_000))
-        let small = try rig.read(StreamOptions(maxSize: PixelSize(width: 100, height: 100)))
-        rig.publish(.text(320, 240))
-        rig.wait("all begin") { one.sent > 0 && two.sent > 0 && small.sent > 0 }
-        #expect(threads(named: "enc-").count == 2)
-        #expect(small.stream?.size == PixelSize(width: 100, height: 75))
-        small.close()
-        rig.wait("its encoder stops") { threads(named: "enc-").count == 1 }
-        #expect(small.events.last == .ended(.readerGone))
-        one.close()
-        rig.wait("it is noticed without a packet") { one.events.last == .ended(.readerGone) }
-        let before = two.sent
-        rig.publish(.text(320, 240, first: 5))
-        rig.wait("the other goes on") { two.sent > before }
-        #expect(rig.track.encoderIsRunning)
-        two.close()
-        rig.wait("the last encoder stops") { threads(named: "enc-").isEmpty }
-        #expect(rig.track.readers.isEmpty && !rig.track.encoderIsRunning)
-        rig.wait("the pool has no reader") { rig.pool.statistics.readers == 0 }
-        #expect(Recording(two.bytes).complaints == "")
-    }
-
-    @Test func theSizeStaysWhenTheSourceChanges() throws {
-        let rig = try Rig()
-        let reader = try rig.read()
-        rig.publish(TestPicture(320, 240, luma: 200))
-        rig.wait("the first") { reader.sent == 1 }
-        rig.publish(TestPicture(640, 240, luma: 200))
-        rig.wait("the wide one") { reader.sent >= 2 }
-        reader.stream?.finish()
-        rig.wait("the end") { reader.isAtEnd }
-        let recording = Recording(reader.bytes)
-        #expect(recording.complaints == "")
-        #expect((recording.width, recording.height) == (320, 240))
-        let last = try #require(recording.frames.last)
-        #expect(abs(Int(last[320 * 120 + 160]) - 200) < 6)
-        #expect(last[320 * 10 + 160] < 24 && last[320 * 230 + 160] < 24)
-    }
-
-    @Test func rawPicturesCanBeRead() throws {
-        let rig = try Rig()
-        let reader = try rig.read(StreamOptions(format: .y4m))
-        for index in 0..<3 {
-            rig.publish(TestPicture(33, 31, luma: UInt8(60 + 50 * index)))
-            rig.wait("the picture") { reader.sent == index + 1 }
+        @Test(arguments: [(1, 1), (2, 2), (15, 17), (33, 31), (321, 241), (17, 640)])
+        func anySizeGoes(_ width: Int, _ height: Int) throws {
+            let rig = try Rig()
+            let reader = try rig.read()
+            rig.publish(TestPicture(width, height, luma: 90))
+            rig.wait("the first picture") { reader.sent == 1 }
+            rig.publish(TestPicture(width, height, luma: 200))
+            rig.wait("the second") { reader.sent == 2 }
+            reader.stream?.finish()
+            rig.wait("the end") { reader.isAtEnd }
+            let recording = Recording(reader.bytes)
+            #expect(recording.complaints == "")
+            #expect((recording.width, recording.height) == (width, height))
+            #expect(recording.frames.count >= 3)
+            #expect(abs(Int(recording.frames.last?.first ?? 0) - 200) < 6)
         }
-        let late = try rig.read(StreamOptions(format: .y4m))
-        rig.wait("the late reader's") { late.sent == 1 }
-        #expect(reader.sent == 3)
-        reader.stream?.finish()
-        rig.wait("the end") { reader.isAtEnd }
-        let recording = Recording(reader.bytes, suffix: ".y4m")
-        #expect(recording.complaints == "")
-        #expect((recording.width, recording.height) == (33, 31))
-        #expect(recording.frames.compactMap(\.first) == [60, 110, 160, 160])
-    }
 
-    @Test func rawReadersAreLimited() throws {
-        let rig = try Rig()
-        let readers = try (0..<TrackStreams.greatestRawReaderCount).map { _ in try rig.read(StreamOptions(format: .y4m)) }
-        #expect(throws: StreamsError.rawReaderLimit(8)) { try rig.read(StreamOptions(format: .y4m)) }
-        readers.first?.close()
-        rig.wait("one leaves") { rig.track.readers.count == 7 }
-        _ = try rig.read(StreamOptions(format: .y4m))
-    }
-
-    @Test func aStillTextBecomesSharp() throws {
-        let rig = try Rig(StreamRates(maxSize: nil, frameRate: 30, bitrate: 2_000_000))
-        let reader = try rig.read()
-        let picture = TestPicture.text(1_280, 720)
-        rig.publish(picture)
-        rig.wait("the key frame") { reader.sent > 0 }
-        let begin = Instant.now
-        var lastCount = 0
-        var lastPacket = begin
-        rig.wait("refinement ends") {
-            if reader.sent != lastCount { (lastCount, lastPacket) = (reader.sent, .now) }
-            return Instant.now - lastPacket > .seconds(1) && reader.isCurrent
+        @Test func aReaderThatComesLateGetsAStillPictureAtOnce() throws {
+            let rig = try Rig()
+            let first = try rig.read()
+            rig.publish(.text(320, 240))
+            rig.wait("the first reader's picture") { first.sent > 0 }
+            let late = try rig.read()
+            rig.wait("the late one's") { late.sent > 0 }
+            #expect(threads(named: "enc-").count == 1)
+            late.stream?.finish()
+            rig.wait("the end") { late.isAtEnd }
+            let recording = Recording(late.bytes)
+            #expect(recording.complaints == "")
+            #expect(recording.packets.first?.isKeyFrame == true)
+            #expect(recording.packets.first?.milliseconds == 0)
         }
-        reader.close()
-        let recording = Recording(reader.bytes)
-        #expect(recording.complaints == "")
-        #expect(recording.packets.count <= 8)
-        #expect((recording.times.last ?? 0) < 2_000)
-        #expect(Recording.likeness(recording.frames.last ?? [], picture.luma) >= 40)
-    }
 
-    @Test func aStillPictureWakesNobody() throws {
-        let rig = try Rig()
-        let reader = try rig.read()
-        rig.publish(.text(320, 240))
-        rig.wait("the first picture") { reader.sent > 0 }
-        rig.idle(.seconds(3))
-        let workers = threads(named: "enc-") + threads(named: "writer")
-        let before = wakeUps(of: workers)
-        rig.idle(.seconds(3))
-        #expect(wakeUps(of: workers) == before)
-        // The same picture again is no new picture.
-        let sent = reader.sent
-        rig.publish(.text(320, 240), damage: .none)
-        rig.publish(.text(320, 240))
-        rig.wait("it was looked at") { rig.pool.statistics.inFlight == 0 }
-        rig.idle(.milliseconds(300))
-        #expect(reader.sent == sent)
-    }
-
-    @Test func theFrameRateLimitKeepsTheLastOfABurst() throws {
-        let rig = try Rig(StreamRates(maxSize: nil, frameRate: 5, bitrate: 0))
-        let reader = try rig.read()
-        for index in 0..<40 {
-            rig.publish(TestPicture(64, 64, luma: UInt8(20 + 5 * index)))
-            rig.idle(.milliseconds(10))
+        @Test func equalOptionsShareAnEncoderAndTheLastToLeaveStopsIt() throws {
+            let rig = try Rig()
+            let one = try rig.read()
+            let two = try rig.read(StreamOptions(bitrate: 4_000_000))
+            let small = try rig.read(StreamOptions(maxSize: PixelSize(width: 100, height: 100)))
+            rig.publish(.text(320, 240))
+            rig.wait("all begin") { one.sent > 0 && two.sent > 0 && small.stream?.size != nil }
+            #expect(threads(named: "enc-").count == 2)
+            #expect(small.stream?.size == PixelSize(width: 100, height: 75))
+            small.close()
+            rig.wait("its encoder stops") { threads(named: "enc-").count == 1 }
+            #expect(small.events.last == .ended(.readerGone))
+            one.close()
+            rig.wait("it is noticed without a packet") { one.events.last == .ended(.readerGone) }
+            let before = two.sent
+            rig.publish(.text(320, 240, first: 5))
+            rig.wait("the other goes on") { two.sent > before }
+            #expect(rig.track.encoderIsRunning)
+            two.close()
+            rig.wait("the last encoder stops") { threads(named: "enc-").isEmpty }
+            #expect(rig.track.readers.isEmpty && !rig.track.encoderIsRunning)
+            rig.wait("the pool has no reader") { rig.pool.statistics.readers == 0 }
+            #expect(Recording(two.bytes).complaints == "")
         }
-        rig.idle(.milliseconds(700))
-        reader.stream?.finish()
-        rig.wait("the end") { reader.isAtEnd }
-        let recording = Recording(reader.bytes)
-        #expect(recording.complaints == "")
-        #expect(recording.packets.count < 12)
-        #expect(abs(Int(recording.frames.last?.first ?? 0) - 215) < 6)
-    }
 
-    @Test func timesGrowWhateverTheProducerSays() throws {
-        let rig = try Rig()
-        let reader = try rig.read()
-        for (index, time) in [Instant.now, Instant.now, Instant(nanoseconds: -1), Instant(nanoseconds: .max), Instant(nanoseconds: 0)]
-            .enumerated()
-        {
-            rig.publish(TestPicture(64, 64, luma: UInt8(40 * index + 20)), time: time)
-            rig.wait("a packet each") { reader.sent > index }
+        @Test func theSizeStaysWhenTheSourceChanges() throws {
+            let rig = try Rig()
+            let reader = try rig.read()
+            rig.publish(TestPicture(320, 240, luma: 200))
+            rig.wait("the first") { reader.sent == 1 }
+            rig.publish(TestPicture(640, 240, luma: 200))
+            rig.wait("the wide one") { reader.sent >= 2 }
+            reader.stream?.finish()
+            rig.wait("the end") { reader.isAtEnd }
+            let recording = Recording(reader.bytes)
+            #expect(recording.complaints == "")
+            #expect((recording.width, recording.height) == (320, 240))
+            let last = try #require(recording.frames.last)
+            #expect(abs(Int(last[320 * 120 + 160]) - 200) < 6)
+            #expect(last[320 * 10 + 160] < 24 && last[320 * 230 + 160] < 24)
         }
-        rig.wait("all is read") { reader.isCurrent }
-        reader.close()
-        let recording = Recording(reader.bytes)
-        #expect(recording.complaints == "")
-        #expect(recording.timesGrow)
-        #expect((recording.times.last ?? 0) < 30_000)
+
+        @Test func rawPicturesCanBeRead() throws {
+            let rig = try Rig()
+            let reader = try rig.read(StreamOptions(format: .y4m))
+            for index in 0..<3 {
+                rig.publish(TestPicture(33, 31, luma: UInt8(60 + 50 * index)))
+                rig.wait("the picture") { reader.sent == index + 1 }
+            }
+            let late = try rig.read(StreamOptions(format: .y4m))
+            rig.wait("the late reader's") { late.sent == 1 }
+            #expect(reader.sent == 3)
+            reader.stream?.finish()
+            rig.wait("the end") { reader.isAtEnd }
+            let recording = Recording(reader.bytes, suffix: ".y4m")
+            #expect(recording.complaints == "")
+            #expect((recording.width, recording.height) == (33, 31))
+            #expect(recording.frames.compactMap(\.first) == [60, 110, 160, 160])
+        }
+
+        @Test func rawReadersAreLimited() throws {
+            let rig = try Rig()
+            let readers = try (0..<TrackStreams.greatestRawReaderCount).map { _ in try rig.read(StreamOptions(format: .y4m)) }
+            #expect(throws: StreamsError.rawReaderLimit(8)) { try rig.read(StreamOptions(format: .y4m)) }
+            readers.first?.close()
+            rig.wait("one leaves") { rig.track.readers.count == 7 }
+            _ = try rig.read(StreamOptions(format: .y4m))
+        }
+
+        @Test func aStillTextBecomesSharp() throws {
+            let rig = try Rig(StreamRates(maxSize: nil, frameRate: 30, bitrate: 2_000_000))
+            let reader = try rig.read()
+            let picture = TestPicture.text(1_280, 720)
+            rig.publish(picture)
+            rig.wait("the key frame") { reader.sent > 0 }
+            let begin = Instant.now
+            var lastCount = 0
+            var lastPacket = begin
+            rig.wait("refinement ends") {
+                if reader.sent != lastCount { (lastCount, lastPacket) = (reader.sent, .now) }
+                return Instant.now - lastPacket > .seconds(1) && reader.isCurrent
+            }
+            reader.close()
+            let recording = Recording(reader.bytes)
+            #expect(recording.complaints == "")
+            #expect(recording.packets.count <= 8)
+            #expect((recording.times.last ?? 0) < 2_000)
+            #expect(Recording.likeness(recording.frames.last ?? [], picture.luma) >= 40)
+        }
+
+        @Test func aStillPictureWakesNobody() throws {
+            let rig = try Rig()
+            let reader = try rig.read()
+            rig.publish(.text(320, 240))
+            rig.wait("the first picture") { reader.sent > 0 }
+            rig.idle(.seconds(3))
+            let workers = threads(named: "enc-") + threads(named: "writer")
+            let before = wakeUps(of: workers)
+            rig.idle(.seconds(3))
+            #expect(wakeUps(of: workers) == before)
+            // The same picture again is no new picture.
+            let sent = reader.sent
+            rig.publish(.text(320, 240), damage: .none)
+            rig.publish(.text(320, 240))
+            rig.wait("it was looked at") { rig.pool.statistics.inFlight == 0 }
+            rig.idle(.milliseconds(300))
+            #expect(reader.sent == sent)
+        }
+
+        @Test func theFrameRateLimitKeepsTheLastOfABurst() throws {
+            let rig = try Rig(StreamRates(maxSize: nil, frameRate: 5, bitrate: 0))
+            let reader = try rig.read()
+            for index in 0..<40 {
+                rig.publish(TestPicture(64, 64, luma: UInt8(20 + 5 * index)))
+                rig.idle(.milliseconds(10))
+            }
+            rig.idle(.milliseconds(700))
+            reader.stream?.finish()
+            rig.wait("the end") { reader.isAtEnd }
+            let recording = Recording(reader.bytes)
+            #expect(recording.complaints == "")
+            #expect(recording.packets.count < 12)
+            #expect(abs(Int(recording.frames.last?.first ?? 0) - 215) < 6)
+        }
+
+        @Test func timesGrowWhateverTheProducerSays() throws {
+            let rig = try Rig()
+            let reader = try rig.read()
+            for (index, time) in [Instant.now, Instant.now, Instant(nanoseconds: -1), Instant(nanoseconds: .max), Instant(nanoseconds: 0)]
+                .enumerated()
+            {
+                rig.publish(TestPicture(64, 64, luma: UInt8(40 * index + 20)), time: time)
+                rig.wait("a packet each") { reader.sent > index }
+            }
+            rig.wait("all is read") { reader.isCurrent }
+            reader.close()
+            let recording = Recording(reader.bytes)
+            #expect(recording.complaints == "")
+            #expect(recording.timesGrow)
+            #expect((recording.times.last ?? 0) < 30_000)
+        }
     }
 }

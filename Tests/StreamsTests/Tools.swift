@@ -17,7 +17,7 @@ final class TemporaryFile {
     init(_ bytes: [UInt8] = [], suffix: String = "") {
         var template = Array("/tmp/vitrine-test-XXXXXX\(suffix)".utf8CString)
         let descriptor = mkstemps(&template, Int32(suffix.utf8.count))
-        path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress ?? UnsafePointer(bitPattern: 1)!) }
+        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
