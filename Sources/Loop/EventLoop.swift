@@ -218,10 +218,12 @@ public final class EventLoop {
     }
 
     private func turn() {
+        // What was deferred may have brought about what `run(until:)` waits for: no sleep before it has looked.
+        let mayHaveChanged = !deferred.isEmpty
         runDeferred()
         if stopped { return }
         rebuildPollSet()
-        let count = poll(&pollSet, nfds_t(pollSet.count), pollTimeout())
+        let count = poll(&pollSet, nfds_t(pollSet.count), mayHaveChanged ? 0 : pollTimeout())
         runTimers()
         if count > 0 { dispatch() }
         runDeferred()
