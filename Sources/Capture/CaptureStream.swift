@@ -39,6 +39,7 @@ final class CaptureStream {
     private var hasEnded = false
     private var announced: StreamFormat?
     private var hasAnnouncedFrame = false
+    private var hasWarned = false
 
     init(_ request: CaptureRequest, on loop: EventLoop) {
         (self.request, self.loop) = (request, loop)
@@ -88,6 +89,10 @@ final class CaptureStream {
         if let format = writer.format, format != announced {
             announced = format
             request.events.send(.formatChanged(id: request.id, format))
+        }
+        if writer.distrustsDamage && !hasWarned {
+            hasWarned = true
+            log.info("source \(request.node) changes more than it says; its pictures are compared as a whole from now on")
         }
         if writer.hasPicture && !hasAnnouncedFrame {
             hasAnnouncedFrame = true

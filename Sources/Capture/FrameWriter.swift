@@ -22,10 +22,10 @@ final class FrameWriter {
     /// What changed in memory since the last published picture.
     private var damage = Damage.everything
     private var lastTime = Instant(nanoseconds: 0)
-    /// The producer's damage was found to be wrong: pictures are compared instead.
-    private var distrustsDamage = false
-    /// Which band of the picture is compared next.
-    private var nextBand = 0
+    /// The producer's damage was found to be wrong: whole pictures are converted and compared instead.
+    private(set) var distrustsDamage = false
+    /// The row from which the next check of the producer's damage starts.
+    private var nextChecked = 0
     /// What the last published picture was; read after the callback.
     private(set) var format: StreamFormat?
     /// Whether a picture was published.
@@ -87,7 +87,8 @@ final class FrameWriter {
         if !part.isEmpty { source.crop = source.inMemory(part) }
         let size = part.isEmpty ? sourceSize : part.size
         let time = reading.time(arrival: arrival, last: lastTime)
-        let outcome = pool.write(size: size, time: time, arrival: arrival, damage: upright(source)) { planes, stale in
+        let changed = checked(upright(source), source, part, mapped)
+        let outcome = pool.write(size: size, time: time, arrival: arrival, damage: changed) { planes, stale in
             if part.isEmpty {
                 Conversion.fillBlack(planes)
                 return true
@@ -109,6 +110,29 @@ final class FrameWriter {
         var result = Damage()
         damage.forEach(in: source.size) { result.insert(source.upright($0)) }
         return result
+    }
+
+    /// The damage, or everything when it turns out to be wrong.
+    ///
+    /// Only what a producer calls damaged is converted, so one that forgets something would leave old pixels standing; mutter did, before GNOME 50.
+    /// So of each frame a few rows outside the damage are compared with the picture that should still show them; after one lie nothing is
+    /// believed any more.
+    private func checked(_ changed: Damage, _ source: SourcePicture, _ part: PixelRect, _ mapped: MappedBuffer) -> Damage {
+        guard !changed.isEverything, !part.isEmpty, let latest = pool.latest(), latest.size == part.size else { return changed }
+        if nextChecked >= part.height { nextChecked = 0 }
+        let rows = PixelRect(x: 0, y: nextChecked, width: part.width, height: min(Converter.checkedRows, part.height - nextChecked))
+        nextChecked += Converter.checkedRows
+        var isOutside = true
+        changed.forEach(in: part.size) { if !$0.evenlyAligned(in: part.size).intersection(rows).isEmpty { isOutside = false } }
+        guard isOutside else { return changed }
+        let isSame = mapped.read {
+            guard let new = converter.band(source, rows) else { return true }
+            mask(new, PixelRect(x: part.x, y: part.y + rows.y, width: rows.width, height: rows.height))
+            return latest.withPlanes { planes in planes.part(rows).map { Conversion.isSame($0, new) } ?? true }
+        }
+        if isSame ?? true { return changed }
+        distrustsDamage = true
+        return .everything
     }
 
     // MARK: - The view

@@ -27,6 +27,9 @@ public enum Conversion {
         }
     }
 
+    /// Whether two pictures of the same size are the same, sample by sample.
+    public static func isSame(_ first: I420Planes, _ second: I420Planes) -> Bool { Comparison.damage(first, second).isEmpty }
+
     /// Where a picture of one size lies in a canvas of another: as large as fits, its shape kept, centred, its corner on even pixels.
     public static func letterbox(_ size: PixelSize, in canvas: PixelSize) -> PixelRect {
         if size == canvas { return PixelRect(canvas) }

@@ -10,8 +10,11 @@ public import Loop
 /// Thread: one.
 public final class Converter {
     private var scratch: PixelMemory?
+    private var band: PixelMemory?
     /// Rows of the upright picture that are turned at once: the band stays in the cache.
     private static let bandRows = 32
+    /// The most rows that ``band(_:_:)`` converts.
+    public static let checkedRows = 16
 
     /// A converter without scratch memory.
     public init() {}
@@ -22,6 +25,8 @@ public final class Converter {
     public func prepare(size: PixelSize) throws(Errno) {
         let bytes = max(size.width, size.height) * PixelFormat.bytesPerPixel * Converter.bandRows
         if scratch?.byteCount ?? 0 < bytes { scratch = try PixelMemory(byteCount: bytes) }
+        let rows = PixelSize(width: max(size.width, size.height), height: Converter.checkedRows)
+        if band?.byteCount ?? 0 < I420Planes.byteCount(rows) { band = try PixelMemory(byteCount: I420Planes.byteCount(rows)) }
     }
 
     /// Converts the damaged parts of a picture.
@@ -38,6 +43,18 @@ public final class Converter {
             if isDone { isDone = convert(source, area, into: target) }
         }
         return isDone
+    }
+
+    /// Converts a few rows into memory of the converter's own, to look at them beside a picture that should be the same.
+    ///
+    /// - Parameter rows: of the upright picture, at most ``checkedRows`` high, from an even row on.
+    /// - Returns: the rows, valid until the next call; nil when there is no memory for them.
+    public func band(_ source: SourcePicture, _ rows: PixelRect) -> I420Planes? {
+        guard let band, band.byteCount >= I420Planes.byteCount(rows.size) else { return nil }
+        var part = source
+        part.crop = source.inMemory(rows)
+        let planes = I420Planes(size: rows.size, base: band.base)
+        return convert(part, into: planes) ? planes : nil
     }
 
     private func convert(_ source: SourcePicture, _ area: PixelRect, into target: I420Planes) -> Bool {

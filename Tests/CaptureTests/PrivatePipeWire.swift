@@ -12,7 +12,13 @@ final class PrivatePipeWire: Sendable {
     /// A program that runs for as long as the pipe is open.
     private struct Child: Sendable {
         let process: pid_t
-        let lifeline: FileDescriptor
+        /// The writing end, closed by ``end()``.
+        let lifeline: Int32
+
+        func end() {
+            close(lifeline)
+            waitpid(process, nil, 0)
+        }
     }
 
     private let directory: String
@@ -42,17 +48,16 @@ final class PrivatePipeWire: Sendable {
 
     deinit {
         killDaemon()
-        for child in others.withLock({ $0 }) { Self.end(child) }
-        if let cleaner = try? Self.spawn(["rm", "-rf", directory], "/tmp") { waitpid(cleaner.process, nil, 0) }
+        for child in others.withLock({ $0 }) { child.end() }
+        if let cleaner = try? Self.spawn(["rm", "-rf", directory], "/tmp") { cleaner.end() }
     }
 
     /// Kills the daemon, as a crash would.
     func killDaemon() {
-        let child = daemon.withLock { child in
-            defer { child = nil }
-            return child
+        daemon.withLock { child in
+            child?.end()
+            child = nil
         }
-        if let child { Self.end(child) }
     }
 
     /// A new connection, like the one that the portal hands out.
@@ -103,12 +108,6 @@ final class PrivatePipeWire: Sendable {
         var process: pid_t = 0
         let code = posix_spawn(&process, "/bin/sh", &actions, nil, &arguments, &variables)
         guard code == 0 else { throw Failure(text: "\(words[0]): \(Errno(code))") }
-        return Child(process: process, lifeline: writing)
-    }
-
-    private static func end(_ child: consuming Child) {
-        let process = child.process
-        _ = consume child
-        waitpid(process, nil, 0)
+        return Child(process: process, lifeline: try writing.duplicateRaw())
     }
 }

@@ -120,6 +120,8 @@ private final class ProducerSource {
         var descriptor: Int32
         var base: UnsafeMutableRawPointer
         var length: Int
+        /// Painting would be a fault.
+        var isCut = false
     }
 
     private let options: ProducerOptions
@@ -283,6 +285,8 @@ private final class ProducerSource {
         munmap(memory.base, memory.length)
         if let data = buffer.pointee.buffer?.pointee.datas, data.pointee.fd != Int64(memory.descriptor) { close(Int32(data.pointee.fd)) }
         close(memory.descriptor)
+        let count = memories.count
+        note { $0.buffers = count }
     }
 
     func handle(_ command: Producer.Command) {
@@ -292,7 +296,12 @@ private final class ProducerSource {
             size = new
             if let stream { _ = Pod.withParameters(formats) { pw_stream_update_params(stream, $0, $1) } }
         case .setActive(let isActive): if let stream { pw_stream_set_active(stream, isActive) }
-        case .truncate(let bytes): for memory in memories.values { ftruncate(memory.descriptor, off_t(bytes)) }
+        case .truncate(let bytes):
+            for buffer in Array(memories.keys) {
+                guard let memory = memories[buffer] else { continue }
+                memories[buffer]?.isCut = true
+                ftruncate(memory.descriptor, off_t(bytes))
+            }
         case .scribble: for memory in memories.values { memset(memory.base, 0x5A, memory.length) }
         case .destroy:
             if let stream { pw_stream_destroy(stream) }
@@ -306,7 +315,7 @@ private final class ProducerSource {
         guard let buffer = pw_stream_dequeue_buffer(stream) else { return note { $0.nullDequeues += 1 } }
         guard let memory = memories[buffer], let spa = buffer.pointee.buffer, let chunk = spa.pointee.datas.pointee.chunk else { return }
         let start = memory.base + (memory.descriptor >= 0 ? options.mapOffset : 0) + options.offset
-        for y in 0..<agreement.size.height {
+        for y in 0..<(memory.isCut ? 0 : agreement.size.height) {
             for x in 0..<agreement.size.width {
                 let pixel = (start + y * stride + x * 4).assumingMemoryBound(to: UInt8.self)
                 let colour = frame.colour(x, y, agreement.size)

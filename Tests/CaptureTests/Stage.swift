@@ -61,9 +61,11 @@ final class Stage {
         return id
     }
 
-    func wait(_ what: String, _ condition: () -> Bool) throws {
-        guard loop.run(until: condition, timeout: Stage.patience) else {
-            throw TimedOut(what: "\(what); events: \(events), statistics: \(pool.statistics)")
+    func wait(_ what: String, patience: Duration = Stage.patience, _ condition: () -> Bool) throws {
+        let deadline = Instant.now + patience
+        // Not all that is waited for wakes this loop.
+        while !loop.run(until: condition, timeout: .milliseconds(2)) {
+            guard Instant.now < deadline else { throw TimedOut(what: "\(what); events: \(events), statistics: \(pool.statistics)") }
         }
     }
 
@@ -77,12 +79,20 @@ final class Stage {
     }
 
     /// Sends a frame and waits for its picture.
-    func show(_ producer: Producer, _ frame: ProducerFrame) throws -> Shot {
+    func show(_ producer: Producer, _ frame: ProducerFrame, patience: Duration = Stage.patience) throws -> Shot {
         let before = sequence
         producer.send(frame)
-        try wait("frame \(frame.number)") { sequence > before }
+        try wait("frame \(frame.number)", patience: patience) { sequence > before }
         guard let lease = pool.latest() else { throw TimedOut(what: "no picture") }
         return Shot(lease)
+    }
+
+    /// Sends frames until a picture is as it should be.
+    func show(_ producer: Producer, _ what: String, _ frame: ProducerFrame, until isRight: (Shot) -> Bool) throws {
+        try wait(what) {
+            guard let shot = try? show(producer, frame, patience: .milliseconds(100)) else { return false }
+            return isRight(shot)
+        }
     }
 
     /// The number of the latest picture.
