@@ -24,11 +24,11 @@ static inline int cpw_core_sync(struct pw_core *core, uint32_t id, int seq) { re
 static inline struct pw_registry *cpw_core_get_registry(struct pw_core *core) { return pw_core_get_registry(core, PW_VERSION_REGISTRY, 0); }
 static inline int cpw_registry_add_listener(struct pw_registry *registry, struct spa_hook *hook, const struct pw_registry_events *events, void *data) { return pw_registry_add_listener(registry, hook, events, data); }
 static inline struct pw_link *cpw_registry_bind_link(struct pw_registry *registry, uint32_t id) { return pw_registry_bind(registry, id, PW_TYPE_INTERFACE_Link, PW_VERSION_LINK, 0); }
+static inline struct pw_node *cpw_registry_bind_node(struct pw_registry *registry, uint32_t id) { return pw_registry_bind(registry, id, PW_TYPE_INTERFACE_Node, PW_VERSION_NODE, 0); }
+static inline int cpw_node_add_listener(struct pw_node *node, struct spa_hook *hook, const struct pw_node_events *events, void *data) { return pw_node_add_listener(node, hook, events, data); }
 static inline int cpw_registry_destroy(struct pw_registry *registry, uint32_t id) { return pw_registry_destroy(registry, id); }
 static inline int cpw_link_add_listener(struct pw_link *link, struct spa_hook *hook, const struct pw_link_events *events, void *data) { return pw_link_add_listener(link, hook, events, data); }
 static inline int cpw_stream_set_error(struct pw_stream *stream, int code, const char *message) { return pw_stream_set_error(stream, code, "%s", message); }
 static inline const char *cpw_strerror(int error) { return spa_strerror(error); }
-static inline struct pw_node *cpw_registry_bind_node(struct pw_registry *registry, uint32_t id) { return pw_registry_bind(registry, id, PW_TYPE_INTERFACE_Node, PW_VERSION_NODE, 0); }
-static inline int cpw_node_add_listener(struct pw_node *node, struct spa_hook *hook, const struct pw_node_events *events, void *data) { return pw_node_add_listener(node, hook, events, data); }
 static inline int cpw_node_enum_params(struct pw_node *node, uint32_t id) { return pw_node_enum_params(node, 0, id, 0, UINT32_MAX, NULL); }
 static inline const char *cpw_video_format_name(uint32_t format) { return spa_debug_type_find_short_name(spa_type_video_format, format); }
