@@ -11,7 +11,7 @@ public final class Cast {
     private let portal: ScreenCastPortal
     private let number: Int
     private let events: (CastEvent) -> Void
-    private var machine: CastMachine
+    private(set) var machine: CastMachine
     private var hasBegun = false
     /// The connection that is cast with: answers and signals of another owner of the portal's name are not meant.
     private var peer = ScreenCastPortal.name

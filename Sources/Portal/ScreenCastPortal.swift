@@ -129,6 +129,6 @@ enum CastInterfaces {
 extension ScreenCastPortal {
     /// Makes a call whose answer matters to nobody: a portal that hangs cannot hold up an end.
     func send(_ member: MemberName, of interface: InterfaceName, at path: ObjectPath, to peer: BusName) {
-        connection.call(MethodCall(destination: peer, path: path, interface: interface, member: member)) { _ in }
+        connection.send(MethodCall(destination: peer, path: path, interface: interface, member: member))
     }
 }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+public import DBus
+import Glibc
+import Loop
+
+/// A bus of a test's own: a `dbus-daemon` with a configuration that knows nothing of this machine.
+///
+/// It ends with the object, and so does its directory.
+public final class PrivateBus {
+    /// Why there is no bus.
+    public struct Failure: Error, CustomStringConvertible {
+        /// In words.
+        public let description: String
+    }
+
+    /// Where it is.
+    public let address: BusAddress
+    private let directory: String
+    private let process: pid_t
+
+    /// Starts a bus, and waits until it listens.
+    ///
+    /// - Parameter services: names that the bus can start, each with the command that is run. The bus takes whoever asks for the
+    ///   name then: `/bin/sleep 60` lets the test itself be the service.
+    public init(services: [BusName: String] = [:]) throws(Failure) {
+        var template = Array("/tmp/vitrine-bus-XXXXXX".utf8CString)
+        guard let made = mkdtemp(&template) else { throw Failure(description: "no temporary directory") }
+        directory = String(cString: made)
+        try Self.write(Self.configuration(directory), to: "\(directory)/bus.conf")
+        for (name, command) in services {
+            try Self.write("[D-BUS Service]\nName=\(name)\nExec=\(command)\n", to: "\(directory)/\(name).service")
+        }
+        let reading: FileDescriptor
+        (process, reading) = try Self.start(configuration: "\(directory)/bus.conf")
+        address = try Self.address(from: reading, of: process)
+    }
+
+    deinit {
+        kill(process, SIGTERM)
+        waitpid(process, nil, 0)
+        guard let stream = opendir(directory) else { return }
+        while let entry = readdir(stream) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            if name != "." && name != ".." { unlink("\(directory)/\(name)") }
+        }
+        closedir(stream)
+        rmdir(directory)
+    }
+
+    private static func configuration(_ directory: String) -> String {
+        """
+        <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+         "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+        <busconfig>
+          <type>session</type>
+          <listen>unix:path=\(directory)/bus</listen>
+          <servicedir>\(directory)</servicedir>
+          <policy context="default">
+            <allow send_destination="*" eavesdrop="true"/>
+            <allow eavesdrop="true"/>
+            <allow own="*"/>
+          </policy>
+        </busconfig>
+        """
+    }
+
+    private static func write(_ text: String, to path: String) throws(Failure) {
+        guard let file = fopen(path, "w") else { throw Failure(description: "cannot write \(path)") }
+        defer { fclose(file) }
+        guard fputs(text, file) >= 0 else { throw Failure(description: "cannot write \(path)") }
+    }
+
+    /// - Returns: the daemon, which alone holds the writing end by now, and the end from which its address can be read.
+    private static func start(configuration: String) throws(Failure) -> (pid_t, FileDescriptor) {
+        guard let (reading, writing) = try? FileDescriptor.pipe() else { throw Failure(description: "no pipe") }
+        var files = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&files)
+        defer { posix_spawn_file_actions_destroy(&files) }
+        // The bus says on its descriptor 3 that it listens, and where. What becomes 3 is not closed by the exec.
+        posix_spawn_file_actions_adddup2(&files, writing.raw, 3)
+        // It complains where it may not raise its limit of descriptors.
+        posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0)
+        // Tests may run where signals are blocked.
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var none = sigset_t()
+        sigemptyset(&none)
+        posix_spawnattr_setsigmask(&attributes, &none)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+
+        let words = ["dbus-daemon", "--nofork", "--nopidfile", "--print-address=3", "--config-file=\(configuration)"]
+        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+        defer { for argument in arguments { free(argument) } }
+        var process = pid_t()
+        let code = withExtendedLifetime(writing) { posix_spawnp(&process, words[0], &files, &attributes, &arguments, environ) }
+        guard code == 0 else { throw Failure(description: "cannot start dbus-daemon: \(String(cString: strerror(code)))") }
+        return (process, reading)
+    }
+
+    /// Reads the line that says where the bus is, or the end that a daemon which fails leaves.
+    private static func address(from reading: FileDescriptor, of process: pid_t) throws(Failure) -> BusAddress {
+        var line: [UInt8] = []
+        var byte = UInt8.zero
+        while read(reading.raw, &byte, 1) == 1, byte != UInt8(ascii: "\n") { line.append(byte) }
+        guard !line.isEmpty else {
+            waitpid(process, nil, 0)
+            throw Failure(description: "dbus-daemon did not start")
+        }
+        return .at(String(decoding: line, as: UTF8.self))
+    }
+}
