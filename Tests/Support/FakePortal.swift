@@ -202,9 +202,14 @@ public final class FakePortal {
         let request = Request(step: step, arguments: call.arguments)
         calls.append(request)
         let answer = knobs[step]
-        if case .leave = answer.reply { return leave() }
-        if case .never = answer.reply { unanswered.append(call) }
-        if case .error(let name, let message) = answer.reply { return call.fail(name: name, message: message) }
+        switch answer.reply {
+        case .leave:
+            unanswered.append(call)
+            return leave()
+        case .never: unanswered.append(call)
+        case .error(let name, let message): return call.fail(name: name, message: message)
+        case .regular, .handle: break
+        }
         guard let handleToken = take(request.options["handle_token"], call) else { return }
         if let refusal = refusal(of: request, call.sender) {
             return call.fail(name: refusal.name, message: refusal.message)
@@ -249,7 +254,9 @@ public final class FakePortal {
     private func openRemote(_ call: Call) {
         calls.append(Request(step: .openRemote, arguments: call.arguments))
         switch knobs[.openRemote].reply {
-        case .leave: leave()
+        case .leave:
+            unanswered.append(call)
+            leave()
         case .never: unanswered.append(call)
         case .error(let name, let message): call.fail(name: name, message: message)
         case .regular, .handle:
