@@ -203,13 +203,14 @@ final class Track {
         broadcast = nil
         startedAt = 0
         if end.cause.isFault { lastError = (end.asError.name.dbusName, end.asError.message) }
+        // Those that end with the broadcast end on its last picture, the others then get the placeholder.
         streams.finishBroadcast { [self] in
             isSettling = false
+            updatePlaceholder()
             publish()
             object.emit("BroadcastFinished", [.string(end.cause.reason), .string(end.detail)])
             settle()
         }
-        updatePlaceholder()
     }
 
     private func answerWaiters(_ error: AgentError?) {

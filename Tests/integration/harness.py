@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -77,6 +78,16 @@ def options(**given):
         key = name.replace("_", "-")
         entries[key] = value if isinstance(value, GLib.Variant) else GLib.Variant(OPTION_TYPES[key], value)
     return GLib.Variant("(a{sv})", (entries,))
+
+
+def _accepts(path):
+    """Whether somebody listens on a socket."""
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as client:
+        try:
+            client.connect(str(path))
+        except OSError:
+            return False
+    return True
 
 
 def program(name):
@@ -196,12 +207,13 @@ class Session:
         (self.services / f"{name}.service").write_text(f"[D-BUS Service]\nName={name}\nExec={command}\n")
 
     def _start_bus(self, name, services):
-        socket = self.runtime_dir / name
+        path = self.runtime_dir / name
         configuration = self.root / f"{name}.conf"
         folders = f"<servicedir>{self.services}</servicedir>" if services else ""
-        configuration.write_text(BUS_CONFIGURATION.format(socket=socket, services=folders))
+        configuration.write_text(BUS_CONFIGURATION.format(socket=path, services=folders))
         self.processes.start(f"dbus-{name}", ["dbus-daemon", "--nofork", "--nopidfile", f"--config-file={configuration}"], self.environment)
-        wait_until(socket.exists, f"the socket of the bus {name}")
+        # The socket's file is there before anybody listens on it.
+        wait_until(lambda: _accepts(path), f"the bus {name}")
 
     def start_pipewire(self):
         """Starts PipeWire and WirePlumber, at first or again."""

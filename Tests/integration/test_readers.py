@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: MIT
+"""Many readers of one track: none disturbs another, whatever it does; and what the counters say of it all."""
+
+import os
+import select
+from pathlib import Path
+
+import pytest
+
+import matroska
+import picture
+from processes import wait_until
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def track(me, screen):
+    """The desktop track, listening, in front of a small screen."""
+    screen.configure(size=(640, 360))
+    me.desktop.start_capture()
+    return me.desktop
+
+
+def wait_for_more(subscription, count, seconds=60.0):
+    """Waits until so many more pictures were sent."""
+    wanted = subscription.statistics["sent"] + count
+    subscription.wait_until("Statistics", lambda statistics: statistics["sent"] >= wanted, seconds)
+
+
+def threads(session):
+    """The names of the agent's threads."""
+    found = []
+    for entry in Path(f"/proc/{session.agent_process.pid}/task").iterdir():
+        try:
+            found.append((entry / "comm").read_text().strip())
+        except OSError:
+            pass
+    return sorted(found)
+
+
+def encoders(session):
+    return sum(name.startswith("enc") for name in threads(session))
+
+
+def anonymous_bytes(session):
+    """The agent's own memory."""
+    status = Path(f"/proc/{session.agent_process.pid}/status").read_text()
+    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("RssAnon"))
+
+
+def decodes(recording):
+    """Every picture can be decoded and read, in order; times only grow."""
+    file = matroska.read(recording.path)
+    assert all(one < next for one, next in zip(file.times, file.times[1:]))
+    numbers = picture.numbers(recording.frames())
+    assert numbers == sorted(numbers)
+    return file, numbers
+
+
+# Who does not read
+
+
+@pytest.mark.parametrize("form", ["webm", "y4m"])
+def test_reader_that_does_not_read(world, track, screen, form):
+    """A reader that stops reading loses whole pictures, blocks nobody and costs at most 4 MiB; when it reads again it has a clean stream."""
+    screen.configure(workload="video", fps=60)
+    track.start_broadcast(wait=True)
+    good = track.subscribe()
+    recording = good.record(world.root / "good.webm")
+    # What the encoder itself takes is no part of it.
+    twin = track.subscribe(format=form, bitrate=1_000_000_000)
+    twin_recording = twin.record(world.root / f"twin.{form}")
+    wait_for_more(twin, 5)
+    stuck = track.subscribe(format=form, bitrate=1_000_000_000)
+    before = anonymous_bytes(world)
+    stuck.wait_until("Statistics", lambda statistics: statistics["coalesced"] > 20, seconds=90)
+    for _ in range(5):
+        wait_for_more(good, 10)
+        wait_for_more(twin, 5)
+        assert stuck.statistics["queued-bytes"] <= 4 * MIB
+    grown = anonymous_bytes(world) - before
+    assert grown < 16 * MIB, f"{grown / MIB:.1f} MiB more than before"
+    sent = stuck.statistics["sent"]
+    stuck_recording = stuck.record(world.root / f"stuck.{form}")
+    stuck.wait_until("Statistics", lambda statistics: statistics["sent"] > sent + 5)
+    for one in (good, twin, stuck):
+        one.unsubscribe()
+    for one in (recording, twin_recording, stuck_recording):
+        one.wait_for_end()
+    decodes(recording)
+    if form == "webm":
+        file, numbers = decodes(stuck_recording)
+        # It goes on with a key frame, after a gap.
+        gap = max(range(1, len(numbers)), key=lambda index: numbers[index] - numbers[index - 1])
+        assert file.blocks[gap].is_key
+    else:
+        numbers = picture.numbers(stuck_recording.frames())
+        assert numbers == sorted(numbers)
+
+
+def test_slow_reader(world, track, screen):
+    """A reader that is slower than the source gets fewer pictures, each of them whole."""
+    screen.configure(workload="video")
+    track.start_broadcast(wait=True)
+    subscription = track.subscribe(format="y4m")
+    parts = []
+    # 2 MB at a time, and then a while nothing: a picture has 350 kB.
+    for _ in range(6):
+        received = track.statistics["received"]
+        wait_until(lambda: track.statistics["received"] >= received + 15, "fifteen pictures")
+        left = 2 * MIB
+        while left > 0 and select.select([subscription.descriptor], [], [], 5)[0]:
+            parts.append(os.read(subscription.descriptor, min(left, 1 << 16)))
+            left -= len(parts[-1])
+    recording = subscription.record(world.root / "rest.y4m")
+    subscription.unsubscribe()
+    recording.wait_for_end()
+    whole = world.root / "slow.y4m"
+    whole.write_bytes(b"".join(parts) + recording.path.read_bytes())
+    recording.path = whole
+    numbers = picture.numbers(recording.frames())
+    assert numbers == sorted(numbers) and numbers[-1] - numbers[0] > len(numbers), numbers
+
+
+# Who shares
+
+
+def test_equal_readers_share_an_encoder(world, track, screen):
+    """Readers with equal options share one encoder, others have their own; the last one to leave stops it."""
+    track.start_broadcast(wait=True)
+    wait_until(lambda: encoders(world) == 0, "no encoder without a reader")
+    equal = [track.subscribe() for _ in range(5)]
+    recordings = [one.record(world.root / f"equal{index}.webm") for index, one in enumerate(equal)]
+    for one in equal:
+        wait_for_more(one, 3)
+    assert encoders(world) == 1
+    other = track.subscribe(bitrate=300_000)
+    recordings.append(other.record(world.root / "other.webm"))
+    wait_for_more(other, 3)
+    assert encoders(world) == 2
+    other.unsubscribe()
+    wait_until(lambda: encoders(world) == 1, "one encoder")
+    for one in equal[:-1]:
+        one.unsubscribe()
+        wait_for_more(equal[-1], 2)
+        assert encoders(world) == 1
+    equal[-1].unsubscribe()
+    wait_until(lambda: encoders(world) == 0, "no encoder")
+    for one in recordings:
+        decodes(one.wait_for_end())
+
+
+def test_joining_and_leaving_disturbs_nobody(world, track, screen):
+    """While others join and leave, a reader's stream has no gap, no change of size and no picture out of order."""
+    track.start_broadcast(wait=True)
+    steady = track.subscribe()
+    recording = steady.record(world.root / "steady.webm")
+    wait_for_more(steady, 3)
+    for index in range(12):
+        passing = track.subscribe()
+        passing_recording = passing.record(world.root / f"passing{index}.webm")
+        wait_for_more(passing, 2)
+        if index % 2:
+            passing.unsubscribe()
+            decodes(passing_recording.wait_for_end())
+        else:
+            passing_recording.stop()
+    lost = steady.statistics["coalesced"]
+    steady.unsubscribe()
+    file, numbers = decodes(recording.wait_for_end())
+    assert lost == 0 and file.size == (640, 360)
+    # Each newcomer costs a key frame, and no more than that.
+    assert sum(block.is_key for block in file.blocks) <= 14
+
+
+def test_equal_readers_see_the_same(world, track, screen):
+    """Two readers with equal options get the same pictures, each with times of its own that start at 0; epochs tell how they relate."""
+    track.start_broadcast(wait=True)
+    first = track.subscribe()
+    recordings = [first.record(world.root / "first.webm")]
+    wait_for_more(first, 10)
+    second = track.subscribe()
+    recordings.append(second.record(world.root / "second.webm"))
+    wait_for_more(second, 15)
+    epochs = [first.get("Epoch"), second.get("Epoch")]
+    for one in (first, second):
+        one.unsubscribe()
+    seen = []
+    for recording, epoch in zip(recordings, epochs):
+        file, numbers = decodes(recording.wait_for_end())
+        assert file.times[0] == 0
+        seen.append({number: epoch / 1000 + time for number, time in reversed(list(zip(numbers, file.times)))})
+    common = set(seen[0]) & set(seen[1])
+    assert len(common) >= 10 and set(seen[1]) - {max(seen[1])} <= set(seen[0])
+    # The same picture was at the same time, whoever looked; what joins late may be shown a picture that is older than it.
+    later = sorted(common)[1:-1]
+    assert all(abs(seen[0][number] - seen[1][number]) < 3 for number in later), [(seen[0][n], seen[1][n]) for n in later]
+
+
+def test_view_that_is_made_again(world, track, screen):
+    """A view that goes and comes back at once gets its picture at once, however still the screen is."""
+    screen.configure(workload="still")
+    track.start_broadcast(wait=True)
+    for index in range(5):
+        subscription = track.subscribe()
+        recording = subscription.record(world.root / f"again{index}.webm")
+        recording.wait_for_bytes(1000, seconds=10)
+        recording.stop()
+    track.wait_until("Subscriptions", [])
+
+
+# What is counted
+
+
+def counted(statistics):
+    return sum(statistics[name] for name in ("delivered", "coalesced", "unread", "corrupted", "cursor-only", "dropped"))
+
+
+def test_statistics_add_up(me, screen):
+    """Every picture that came is in exactly one of the counters: delivered, coalesced, unread, corrupted, cursor only, dropped."""
+    screen.configure(size=(640, 360), corrupt_chunk_every=7, corrupt_header_every=11, cursor_only_every=5, fps=60)
+    track = me.create_track()
+    track.start_capture()
+    assert track.statistics["received"] == 0 and track.statistics["last-frame-age-us"] == 0
+    track.start_broadcast(wait=True)
+    track.wait_until("Statistics", lambda statistics: statistics["received"] > 60)
+    nobody = track.statistics
+    assert nobody["unread"] > 0 and nobody["delivered"] == 0
+    subscription = track.subscribe()
+    wait_until(lambda: subscription.statistics["sent"] > 20 or not _drained(subscription), "twenty pictures", every=0)
+    for _ in range(20):
+        now = track.statistics
+        assert 0 <= now["received"] - counted(now) <= now["pool-capacity"], now
+    track.stop_broadcast()
+    wait_until(lambda: track.statistics["received"] - counted(track.statistics) <= 1, "the rest of the pictures to be counted")
+    now = track.statistics
+    assert now["delivered"] > 0 and now["corrupted"] > 0 and now["cursor-only"] > 0 and now["pool-capacity"] > 0
+    assert 0 < now["last-frame-age-us"] < 60_000_000
+    assert 0 < now["latency-p50-us"] <= now["latency-p99-us"] < 10_000_000
+    subscription.close()
+    track.destroy()
+
+
+def _drained(subscription):
+    """Reads what is there, and throws it away."""
+    while select.select([subscription.descriptor], [], [], 0.01)[0]:
+        os.read(subscription.descriptor, 1 << 16)
+    return True
+
+
+def test_pool_does_not_grow(me, world, screen):
+    """The pool's footprint is what a few pictures take, known in advance, and is the same after five hundred of them."""
+    screen.configure(size=(640, 360), fps=240)
+    track = me.create_track()
+    track.start_capture()
+    track.start_broadcast(wait=True)
+    recording = track.subscribe().record(world.root / "pool.webm")
+    track.wait_until("Statistics", lambda statistics: statistics["received"] > 100)
+    early = track.statistics
+    track.wait_until("Statistics", lambda statistics: statistics["received"] > 600)
+    late = track.statistics
+    frame = 640 * 360 * 3 // 2
+    assert frame <= early["footprint"] <= late["footprint"] <= late["pool-capacity"] * frame * 1.2
+    assert late["pool-capacity"] == early["pool-capacity"]
+    track.destroy()
+    recording.wait_for_end()
+
+
+def test_no_buffer_is_held(me, world, screen):
+    """Every buffer goes back to the compositor before the next picture: it never lacks one, with a pool of two and no reader that keeps up."""
+    screen.configure(size=(640, 360), buffers=2, fps=60)
+    before = screen.get("NullDequeues")
+    track = me.create_track()
+    track.start_capture()
+    track.start_broadcast(wait=True)
+    recording = track.subscribe(format="y4m").record(world.root / "held.y4m")
+    track.wait_until("Statistics", lambda statistics: statistics["received"] > 120)
+    missing = screen.get("NullDequeues") - before
+    assert missing <= 6, f"{missing} pictures found no buffer"
+    track.destroy()
+    recording.wait_for_end()
