@@ -8,7 +8,8 @@ public import Loop
 public final class Cast {
     private static let log = Log("portal")
 
-    private let portal: ScreenCastPortal
+    private weak var portal: ScreenCastPortal?
+    private let connection: Connection
     private let number: Int
     private let events: (CastEvent) -> Void
     private(set) var machine: CastMachine
@@ -22,8 +23,8 @@ public final class Cast {
     private var isPerforming = false
 
     init(_ portal: ScreenCastPortal, number: Int, _ options: CastOptions, _ events: @escaping (CastEvent) -> Void) {
-        (self.portal, self.number, self.events) = (portal, number, events)
-        machine = CastMachine(options: options, caller: portal.connection.uniqueName)
+        (self.portal, connection, self.number, self.events) = (portal, portal.connection, number, events)
+        machine = CastMachine(options: options, caller: connection.uniqueName)
     }
 
     /// Ends the cast: closes the picker where the desktop can, and the session. No event comes any more.
@@ -36,7 +37,7 @@ public final class Cast {
     /// - Parameter completion: called once, later: with the connection, or why there is none.
     public func openRemote(_ completion: @escaping (Result<FileDescriptor, PortalError>) -> Void) {
         guard case .streaming = machine.state, let session = machine.sessionPath else {
-            portal.connection.loop.later { completion(.failure(.sessionClosed)) }
+            connection.loop.later { completion(.failure(.sessionClosed)) }
             return
         }
         call(.openRemote, [.objectPath(session), .options([:])]) { [weak self] result in
@@ -53,8 +54,8 @@ public final class Cast {
     /// Begins. The caller has its cast by now.
     func begin() {
         hasBegun = true
-        if let owner = portal.owner { peer = owner }
-        handle(.begun(portal.currentProperties))
+        if let owner = portal?.owner { peer = owner }
+        handle(.begun(portal?.currentProperties))
     }
 
     /// The portal's name has lost the owner that is cast with.
@@ -103,24 +104,25 @@ public final class Cast {
             stopListeningForResponses()
         case .call(let id, let step, let arguments):
             call(step, arguments) { [weak self] in self?.handle(.replied(id, $0)) }
+        // Their answers matter to nobody: a portal that hangs cannot hold up an end.
         case .closeRequest(let path):
-            portal.send("Close", of: CastInterfaces.request, at: path, to: peer)
+            connection.send(MethodCall(destination: peer, path: path, interface: CastInterfaces.request, member: "Close"))
         case .closeSession(let path):
-            portal.send("Close", of: CastInterfaces.session, at: path, to: peer)
+            connection.send(MethodCall(destination: peer, path: path, interface: CastInterfaces.session, member: "Close"))
         case .setTimer(let delay):
             timer?.cancel()
-            timer = delay.map { portal.connection.loop.after($0) { [weak self] in self?.handle(.timerFired) } }
+            timer = delay.map { connection.loop.after($0) { [weak self] in self?.handle(.timerFired) } }
         case .report(let event):
             events(event)
         case .finish:
             stopListeningForResponses()
             closed?.cancel()
-            portal.forget(number)
+            portal?.forget(number)
         }
     }
 
     private func readProperties() {
-        portal.readProperties { [weak self] result in
+        portal?.readProperties { [weak self] result in
             guard let self else { return }
             // Only the owner's unique name is spoken to from here on: a portal that starts anew knows nothing of this cast.
             if case .success(let answer) = result { peer = answer.owner }
@@ -139,7 +141,7 @@ public final class Cast {
             }
         let call = MethodCall(
             destination: peer, path: PortalPaths.desktop, interface: CastInterfaces.screenCast, member: member, arguments: arguments)
-        portal.connection.call(call, timeout: portal.callLimit, completion)
+        connection.call(call, timeout: portal?.callLimit ?? CastMachine.answerLimit, completion)
     }
 
     // MARK: Signals
@@ -156,11 +158,11 @@ public final class Cast {
         responses.append(subscribe(rule, ready: ready))
         let closedRule = MatchRule(
             sender: peer, pathNamespace: machine.paths.sessions, interface: CastInterfaces.session, member: "Closed")
-        closed = portal.connection.subscribe(closedRule, { [weak self] in self?.handle(.sessionClosed($0.path)) }, ready: ready)
+        closed = connection.subscribe(closedRule, { [weak self] in self?.handle(.sessionClosed($0.path)) }, ready: ready)
     }
 
     private func subscribe(_ rule: MatchRule, ready: ((DBusError?) -> Void)? = nil) -> Subscription {
-        portal.connection.subscribe(rule, { [weak self] in self?.handle(.response($0.path, $0.arguments)) }, ready: ready)
+        connection.subscribe(rule, { [weak self] in self?.handle(.response($0.path, $0.arguments)) }, ready: ready)
     }
 
     private func stopListeningForResponses() {

@@ -9,6 +9,7 @@ import Loop
 /// made them.
 ///
 /// Thread: the connection's loop.
+/// Ownership: keeps its casts; let go of it when they have ended.
 ///
 /// Spec: https://flatpak.github.io/xdg-desktop-portal/docs/doc-org.freedesktop.portal.ScreenCast.html
 public final class ScreenCastPortal {
@@ -124,11 +125,4 @@ enum CastInterfaces {
     static let screenCast: InterfaceName = "org.freedesktop.portal.ScreenCast"
     static let request: InterfaceName = "org.freedesktop.portal.Request"
     static let session: InterfaceName = "org.freedesktop.portal.Session"
-}
-
-extension ScreenCastPortal {
-    /// Makes a call whose answer matters to nobody: a portal that hangs cannot hold up an end.
-    func send(_ member: MemberName, of interface: InterfaceName, at path: ObjectPath, to peer: BusName) {
-        connection.send(MethodCall(destination: peer, path: path, interface: interface, member: member))
-    }
 }

@@ -136,6 +136,8 @@ import Testing
         #expect(rig.wait(until: { heard.count == 3 && rig.isNothingOpen }))
         rig.settle()
         #expect(heard == ["pickerOpened", "pickerOpened", "pickerOpened"] && rig.isNothingOpen)
+        // Each holds the others by its receiver.
+        casts = []
     }
 
     @Test func aCastThatIsClosedBeforeItBeginsAsksNothing() throws {
