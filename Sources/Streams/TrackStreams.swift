@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 import CLinux
 import Encoding
-public import Frames
+import Frames
 public import Loop
 
 /// All streams of one track.
