@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: MIT
+"""Who may do what: the owner, those whom it allows, other programs, programs in a sandbox. Identities come from the bus's credentials."""
+
+import os
+
+import pytest
+from gi.repository import GLib
+
+import peers
+from contract import BUS_ERROR, refused
+from harness import AGENT, DESKTOP_TRACK, ERROR, ROOT, SUBSCRIPTION, TRACK, options
+from processes import wait_until
+
+needs_sandbox = pytest.mark.skipif(not peers.sandboxing_works(), reason="this machine lets nobody make a sandbox (bwrap --unshare-user)")
+
+NOT_ALLOWED = ERROR + "NotAllowed"
+NOBODY = GLib.Variant("(s)", ("app:org.example.Nobody",))
+EMPTY = options()
+
+STOPPING = [
+    ("StopBroadcast", lambda peer, path: peer.track(path, "StopBroadcast")),
+    ("Muted = true", lambda peer, path: peer.set(path, "Muted", GLib.Variant("b", True))),
+    ("StopCapture", lambda peer, path: peer.track(path, "StopCapture")),
+]
+STARTING = [("StartBroadcast", lambda peer, path: peer.track(path, "StartBroadcast", EMPTY))]
+SUBSCRIBING = [("Subscribe", lambda peer, path: peer.track(path, "Subscribe", EMPTY))]
+MANAGING = [
+    ("StartCapture", lambda peer, path: peer.track(path, "StartCapture")),
+    ("Allow", lambda peer, path: peer.track(path, "Allow", NOBODY)),
+    ("Disallow", lambda peer, path: peer.track(path, "Disallow", NOBODY)),
+    ("Preset", lambda peer, path: peer.set(path, "Preset", GLib.Variant("s", "h720p"))),
+    ("Crop", lambda peer, path: peer.set(path, "Crop", GLib.Variant("(iiuu)", (0, 0, 0, 0)))),
+    ("Masks", lambda peer, path: peer.set(path, "Masks", GLib.Variant("a(iiuu)", []))),
+    ("Layout", lambda peer, path: peer.set(path, "Layout", GLib.Variant("s", "grid"))),
+    ("Muted = false", lambda peer, path: peer.set(path, "Muted", GLib.Variant("b", False))),
+    ("SwitchSource", lambda peer, path: peer.track(path, "SwitchSource", EMPTY)),
+    ("UnsubscribeAll", lambda peer, path: peer.track(path, "UnsubscribeAll", GLib.Variant("(s)", (":1.0",)))),
+]
+DESTROYING = [("Destroy", lambda peer, path: peer.track(path, "Destroy"))]
+
+
+@pytest.fixture
+def own(me):
+    """A track of the tests' own, listening."""
+    track = me.create_track(title="guarded")
+    track.start_capture()
+    yield track
+    if track.path in me.objects():
+        track.destroy()
+
+
+def allowed_to(peer, path, acts):
+    """Every one of these acts is done for that client, or fails for another reason than who it is."""
+    for name, act in acts:
+        try:
+            act(peer, path)
+        except Exception as error:
+            assert getattr(error, "name", "") in (ERROR + "Unsupported", ERROR + "NotActive", ERROR + "NotListening"), (name, error)
+
+
+def refused_to(peer, path, acts, *words):
+    """Every one of these acts is refused to that client; the message names member, track and what is given here."""
+    for name, act in acts:
+        error = refused(act, peer, path)
+        assert error.name == NOT_ALLOWED, (name, error)
+        for word in (path, *words):
+            assert word in error.message, (name, word, error.message)
+
+
+def sees_everything(peer, me, path):
+    """State, statistics and objects are for every client on the bus."""
+    for name in ("State", "Statistics", "Allowed", "Owner", "Sources"):
+        peer.get(path, TRACK, name)
+    peer.get(ROOT, AGENT, "IsBroadcastActive")
+    assert path in peer.call(ROOT, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects")
+    assert "State" in peer.call(path, "org.freedesktop.DBus.Introspectable", "Introspect")
+
+
+# Programs outside of a sandbox
+
+
+def test_owner_may_do_everything(world, me, screen):
+    """The client that made a track may do everything with it."""
+    with peers.other_program(world) as peer:
+        path = peer.create_track()
+        allowed_to(peer, path, MANAGING + STARTING + SUBSCRIBING)
+        me.track(path).wait_until("State", "active")
+        allowed_to(peer, path, STOPPING + DESTROYING)
+        assert path not in me.objects()
+
+
+@pytest.mark.parametrize("program", ["another", "the same"])
+def test_stranger(world, me, own, program):
+    """Another client may look, may stop, and may start a track that listens; nothing else. The refusal names both, and the remedy."""
+    with (peers.other_program if program == "another" else peers.same_program)(world) as peer:
+        identity = peers.other_identity(world) if program == "another" else own.get("OwnerIdentity")
+        before = own.get_all()
+        before.pop("Statistics")
+        refused_to(peer, own.path, MANAGING + SUBSCRIBING + DESTROYING, identity, own.get("OwnerIdentity"))
+        after = own.get_all()
+        after.pop("Statistics")
+        assert after == before
+        sees_everything(peer, me, own.path)
+        allowed_to(peer, own.path, STARTING)
+        own.wait_until("State", "active")
+        allowed_to(peer, own.path, STOPPING)
+        assert own.state == "idle" and own.get("Muted")
+
+
+def test_desktop_track_belongs_to_everyone(world, me):
+    """Every program outside of a sandbox may do everything with the desktop track, but destroy it."""
+    with peers.other_program(world) as peer:
+        allowed_to(peer, DESKTOP_TRACK, MANAGING + SUBSCRIBING)
+        peer.set_screen_share(True, wait=True)
+        assert me.desktop.state == "active"
+        peer.set_screen_share(False)
+        assert me.desktop.state == "idle"
+        assert refused(peer.track, DESKTOP_TRACK, "Destroy").name == NOT_ALLOWED
+
+
+def test_reading_needs_permission(world, me, own):
+    """Subscribe by a program that was not named: the message says what value of allow is missing; with that very value it works."""
+    with peers.other_program(world) as peer:
+        error = refused(peer.track, own.path, "Subscribe", EMPTY)
+        assert error.name == NOT_ALLOWED
+        missing = peers.other_identity(world)
+        assert f'"{missing}"' in error.message and own.get("OwnerIdentity") in error.message and "llow" in error.message
+        own.allow(missing)
+        peer.track(own.path, "Subscribe", EMPTY)
+        (subscription,) = own.get("Subscriptions")
+        assert me.client.get("org.vitrine.ScreenShare1", subscription, SUBSCRIPTION, "SubscriberIdentity") == missing
+        assert me.client.get("org.vitrine.ScreenShare1", subscription, SUBSCRIPTION, "Subscriber") == peer.name
+        # Who may read may not do more than that.
+        refused_to(peer, own.path, MANAGING + DESTROYING, missing)
+        # Its own stream is its own.
+        peer.call(subscription, SUBSCRIPTION, "Unsubscribe")
+        assert own.get("Subscriptions") == []
+
+
+def test_allowed_with_the_track(world, me):
+    """A track that was made with allow lets those programs read from its first moment."""
+    with peers.other_program(world) as peer:
+        track = me.create_track(allow=[peers.other_identity(world)])
+        peer.track(track.path, "Subscribe", EMPTY)
+        assert len(track.get("Subscriptions")) == 1
+        track.disallow(peers.other_identity(world))
+        assert (track.get("Subscriptions"), track.get("Allowed")) == ([], [])
+        assert refused(peer.track, track.path, "Subscribe", EMPTY).name == NOT_ALLOWED
+
+
+def test_allowed_by_unique_name(world, me, own):
+    """A connection may be named by its unique name; the right ends with the connection, also when that never called the agent."""
+    with peers.other_program(world) as peer, peers.other_program(world) as other:
+        own.allow(peer.name)
+        peer.track(own.path, "Subscribe", EMPTY)
+        assert refused(other.track, own.path, "Subscribe", EMPTY).name == NOT_ALLOWED
+        own.allow(other.name)
+        mark = me.mark()
+        other.close()
+        own.wait_for_change("Allowed", [peer.name], mark)
+        peer.close()
+        own.wait_for_change("Allowed", [], mark)
+    gone = world.new_client()
+    name = gone.unique_name
+    gone.close()
+    own.allow(name)
+    own.wait_until("Allowed", [])
+
+
+def test_streams_of_others(world, me, own):
+    """A stream belongs to its subscriber and to who manages the track; another reader may not end, pause or disturb it."""
+    identity = peers.other_identity(world)
+    own.allow(identity)
+    with peers.other_program(world) as reader, peers.other_program(world) as other:
+        reader.track(own.path, "Subscribe", EMPTY)
+        (path,) = own.get("Subscriptions")
+        for member in ("Unsubscribe", "RequestKeyFrame"):
+            assert refused(other.call, path, SUBSCRIPTION, member).name == NOT_ALLOWED
+        paused = GLib.Variant("(ssv)", (SUBSCRIPTION, "Paused", GLib.Variant("b", True)))
+        assert refused(other.call, path, "org.freedesktop.DBus.Properties", "Set", paused).name == NOT_ALLOWED
+        assert refused(other.track, own.path, "UnsubscribeAll", GLib.Variant("(s)", (reader.name,))).name == NOT_ALLOWED
+        other.track(own.path, "UnsubscribeAll", GLib.Variant("(s)", ("",)))
+        assert own.get("Subscriptions") == [path]
+        reader.call(path, "org.freedesktop.DBus.Properties", "Set", paused)
+        own.unsubscribe_all(reader.name)
+        assert own.get("Subscriptions") == []
+
+
+def test_identities_come_from_the_bus(world, me):
+    """What a track shows of its owner is who the bus says it is: unique name, process, executable."""
+    with peers.other_program(world) as peer:
+        path = peer.create_track(title="org.example.Impostor")
+        track = me.track(path)
+        assert track.get("Owner") == peer.name
+        assert track.get("OwnerPid") == peer.process_id
+        assert track.get("OwnerIdentity") == peers.other_identity(world)
+    wait_until(lambda: path not in me.objects(), "the track to go with its owner")
+
+
+def test_an_executable_that_is_gone(world, me):
+    """A program whose file was replaced under it is not mistaken for the new file."""
+    with peers.other_program(world) as peer:
+        os.unlink(world.root / "other-program")
+        track = me.create_track(allow=[peers.other_identity(world)])
+        assert refused(peer.track, track.path, "Subscribe", EMPTY).name == NOT_ALLOWED
+
+
+# Programs in a sandbox
+
+
+@needs_sandbox
+def test_sandboxed(world, me, own):
+    """A program in a sandbox may look. It may not touch tracks of others or the desktop track: not start, not stop, not read, not manage."""
+    with peers.sandboxed(world) as peer:
+        for path in (own.path, DESKTOP_TRACK):
+            sees_everything(peer, me, path)
+            refused_to(peer, path, STOPPING + STARTING + SUBSCRIBING + MANAGING + DESTROYING[:path != DESKTOP_TRACK])
+        for on in (True, False):
+            assert refused(peer.set_screen_share, on).name == NOT_ALLOWED
+        assert (me.desktop.state, own.state) == ("idle", "listening")
+
+
+@needs_sandbox
+def test_sandboxed_owner(world, me):
+    """A program in a sandbox may make tracks of its own, and do everything with them."""
+    with peers.sandboxed(world) as peer:
+        path = peer.create_track()
+        allowed_to(peer, path, MANAGING + STARTING + SUBSCRIBING)
+        me.track(path).wait_until("State", "active")
+        allowed_to(peer, path, STOPPING + DESTROYING)
+        assert path not in me.objects()
+
+
+@needs_sandbox
+def test_flatpak(world, me, own):
+    """A Flatpak application is known by its id, and may read what it was allowed to by that id, the desktop track too."""
+    with peers.flatpak(world, "org.example.Viewer") as peer:
+        identity = "app:org.example.Viewer"
+        path = peer.create_track()
+        assert me.track(path).get("OwnerIdentity") == identity
+        for track in (own, me.desktop):
+            error = refused(peer.track, track.path, "Subscribe", EMPTY)
+            assert error.name == NOT_ALLOWED and f'"{identity}"' in error.message
+            track.allow(identity)
+            peer.track(track.path, "Subscribe", EMPTY)
+            track.disallow(identity)
+            assert track.get("Subscriptions") == []
+            refused_to(peer, track.path, STOPPING + STARTING + SUBSCRIBING + MANAGING, identity)
+
+
+# Limits
+
+
+def test_limit_of_tracks(world, me):
+    """A client that makes tracks without end is stopped by LimitExceeded, with what to do; others are not concerned."""
+    made, error = [], None
+    while error is None and len(made) < 1000:
+        try:
+            made.append(me.create_track())
+        except Exception as caught:
+            error = caught
+    assert getattr(error, "name", "") == ERROR + "LimitExceeded" and str(len(made)) in error.message
+    assert len(made) >= 16
+    other = world.agent().create_track()
+    made.pop().destroy()
+    made.append(me.create_track())
+    for track in (*made, other):
+        if track is not other:
+            track.destroy()
+
+
+def test_limit_of_subscriptions(world, me):
+    """A client that subscribes without end is stopped by LimitExceeded; when one of its streams has ended there is room again."""
+    made, error = [], None
+    while error is None and len(made) < 1000:
+        try:
+            made.append(me.desktop.subscribe())
+        except Exception as caught:
+            error = caught
+    assert getattr(error, "name", "") == ERROR + "LimitExceeded" and str(len(made)) in error.message, error
+    assert len(made) >= 100, "a hundred readers are to be had"
+    world.agent().desktop.subscribe().close()
+    made.pop().unsubscribe()
+    made.append(me.desktop.subscribe())
+    me.desktop.unsubscribe_all()
+    for one in made:
+        one.close()
+
+
+def test_limit_of_raw_readers(me, own):
+    """A track has at most eight raw readers: the ninth gets LimitExceeded, and encoded ones are not concerned."""
+    raw = [own.subscribe(format="y4m") for _ in range(8)]
+    error = refused(own.subscribe, format="y4m")
+    assert error.name == ERROR + "LimitExceeded" and "8" in error.message
+    encoded = own.subscribe()
+    raw.pop().unsubscribe()
+    raw.append(own.subscribe(format="y4m"))
+    other = me.create_track()
+    raw.append(other.subscribe(format="y4m"))
+    assert len(own.get("Subscriptions")) == 9
+    assert refused(own.get, "Nothing").name == BUS_ERROR + "UnknownProperty"
+    for one in (*raw, encoded):
+        one.close()
+    other.destroy()

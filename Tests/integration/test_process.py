@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: MIT
+"""The agent as a process: how it starts, what it logs, how it ends, and that it costs nothing while nothing happens."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from contract import refused
+from harness import DESKTOP_TRACK, SERVICE, Session, program
+from processes import wait_until
+from screen import TestScreen
+
+AGENT = "vitrine-agent"
+
+
+def run(session, *arguments, **environment):
+    """Runs an agent to its end."""
+    return subprocess.run([str(program(AGENT)), *arguments], env={**session.environment, **environment}, capture_output=True, text=True,
+                          timeout=60, stdin=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """An agent with nothing but a bus."""
+    with Session(portal="absent", screen=False, pipewire=False) as session:
+        yield session
+
+
+# Starting
+
+
+def test_second_instance(alone):
+    """A second agent exits with 0 and a word, and the first one stays."""
+    owner = alone.client.owner(SERVICE)
+    for _ in range(3):
+        done = run(alone)
+        assert done.returncode == 0 and "runs already" in done.stderr, done
+        assert not done.stdout
+    assert alone.client.owner(SERVICE) == owner
+
+
+def test_many_starting_at_once(make_session):
+    """Of agents that start at the same moment one stays, and the others exit with 0."""
+    session = make_session(portal="absent", agent="absent", screen=False, pipewire=False)
+    children = [session.start(f"agent{index}", [program(AGENT)]) for index in range(5)]
+    session.wait_for_name(SERVICE)
+    wait_until(lambda: sum(child.poll() is None for child in children) == 1, "one agent to stay")
+    assert sorted(child.poll() for child in children if child.poll() is not None) == [0] * 4
+    assert DESKTOP_TRACK in session.agent().objects()
+
+
+def test_activation(make_session):
+    """The bus starts the agent when the first call comes, and the call is answered."""
+    session = make_session(portal="absent", agent="activated", screen=False, pipewire=False)
+    assert session.client.owner(SERVICE) is None
+    shown = session.run(["busctl", "--user", "get-property", SERVICE, DESKTOP_TRACK, "org.vitrine.ScreenShare1.Track", "State"])
+    assert shown.stdout == 's "idle"\n'
+    assert session.client.owner(SERVICE)
+
+
+def test_options(alone):
+    """--help and --version print to standard output and exit with 0; what is wrong exits with 2, and says what, and where help is."""
+    for word in ("--help", "-h"):
+        done = run(alone, word)
+        assert done.returncode == 0 and done.stdout.startswith("usage: vitrine-agent") and not done.stderr
+        assert "--log-level" in done.stdout and "VITRINE_LOG" in done.stdout
+        assert max(map(len, done.stdout.splitlines())) <= 140
+    done = run(alone, "--version")
+    assert (done.returncode, done.stderr) == (0, "") and re.fullmatch(r"vitrine-agent \d+\.\d+\.\d+\n", done.stdout)
+    for words in (["--frobnicate"], ["word"], ["--log-level"], ["--log-level", "loud"], ["--log-level=loud"], ["-x"], [""]):
+        done = run(alone, *words)
+        assert done.returncode == 2 and "--help" in done.stderr and not done.stdout, (words, done)
+        assert not words[-1].strip("-") or words[-1].rpartition("=")[2] in done.stderr
+    assert run(alone, VITRINE_LOG="loud").returncode == 2
+
+
+def test_log_level(alone):
+    """--log-level and VITRINE_LOG say how much is logged."""
+    assert "runs already" in run(alone, "--log-level", "info").stderr
+    assert run(alone, "--log-level", "error").stderr == ""
+    assert run(alone, "--log-level=error").stderr == ""
+    assert run(alone, VITRINE_LOG="error").stderr == ""
+    assert "runs already" in run(alone, "--log-level", "debug", VITRINE_LOG="error").stderr
+
+
+@pytest.mark.parametrize("address", ["unix:path=/nowhere/bus", "nonsense", ""])
+def test_no_bus(alone, address):
+    """Without a session bus the agent exits with 1, and says what it lacks."""
+    done = run(alone, DBUS_SESSION_BUS_ADDRESS=address, XDG_RUNTIME_DIR="/nowhere")
+    assert done.returncode == 1 and "DBUS_SESSION_BUS_ADDRESS" in done.stderr, done
+
+
+# Ending
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals(make_session, number):
+    """SIGTERM and SIGINT end an idle agent with 0; its name is free, and owners of tracks hear of it by the bus."""
+    session = make_session(portal="absent", screen=False, pipewire=False)
+    me = session.agent()
+    track = me.create_track()
+    subscription = track.subscribe()
+    recording = subscription.record(session.root / "never.webm")
+    assert session.end_agent(number) == 0
+    session.wait_for_no_name(SERVICE)
+    recording.wait_for_end()
+    assert recording.size == 0
+    assert refused(track.get, "State").name.endswith(("ServiceUnknown", "NameHasNoOwner"))
+
+
+def test_bus_ends(make_session):
+    """When the session bus ends, the agent ends too: readers get the end of their streams, and the portal's session goes."""
+    session = make_session()
+    me, screen = session.agent(), TestScreen(session.client)
+    screen.configure(size=(640, 360))
+    me.set_screen_share(True, wait=True)
+    recording = me.desktop.subscribe().record(session.root / "bus.webm")
+    recording.wait_for_bytes(5000)
+    (bus,) = [pid for pid in session.processes.strays() if f"--config-file={session.root}/bus.conf" in _command(pid)]
+    os.kill(bus, signal.SIGKILL)
+    session.agent_process.wait(30)
+    assert session.agent_process.returncode in (0, 1)
+    recording.wait_for_end()
+    assert recording.probe()["streams"][0]["codec_name"] == "vp8"
+
+
+def _command(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except OSError:
+        return []
+
+
+# Logs
+
+
+def test_priorities_for_the_journal(make_session):
+    """When standard error is the journal, each line begins with its priority; when it is not, with none."""
+    for claims in (True, False):
+        session = make_session(portal="absent", agent="absent", screen=False, pipewire=False)
+        path = session.root / "stderr"
+        with open(path, "wb") as file:
+            status = os.fstat(file.fileno())
+            # A JOURNAL_STREAM that was inherited from somebody else's journal does not count.
+            stream = f"{status.st_dev}:{status.st_ino if claims else status.st_ino + 1}"
+            child = subprocess.Popen([str(program(AGENT))], env={**session.environment, "JOURNAL_STREAM": stream}, stderr=file,
+                                     stdin=subprocess.DEVNULL)
+        session.wait_for_name(SERVICE)
+        child.terminate()
+        assert child.wait(30) == 0
+        lines = path.read_text().splitlines()
+        assert lines and all(bool(re.match(r"<[3-7]>\S", line)) == claims for line in lines), lines
+
+
+def test_no_secret_is_logged(make_session):
+    """The log tells who shares what, for how long and why it ended. It holds no handle or token of the portal, not even in detail."""
+    session = make_session(agent_arguments=["--log-level", "debug"])
+    me, screen = session.agent(), TestScreen(session.client)
+    screen.configure(size=(640, 360))
+    track = me.create_track(title="what others see")
+    track.start_capture()
+    track.start_broadcast(wait=True, parent_window="x11:4242")
+    handle = screen.get("LastStart")["session_handle"]
+    track.subscribe().close()
+    track.destroy()
+    me.set_screen_share(True, wait=True)
+    me.set_screen_share(False)
+    screen.wait_until_closed()
+    log = session.processes.log("agent")
+    for word in (track.path, "reason=stopped", "identity=", "received=", "delivered=", "coalesced=", "footprint="):
+        assert word in log, word
+    token = handle.rpartition("/")[2]
+    assert len(token) >= 16
+    for secret in (handle, token, "/org/freedesktop/portal/desktop/request/", "/org/freedesktop/portal/desktop/session/"):
+        assert secret not in log, secret
+
+
+# What it costs
+
+
+class TenSeconds:
+    """Ten seconds of an idle agent, of one that shares a still screen, and of one that shares a busy one, all at the same time."""
+
+    def __init__(self):
+        self.idle = Session(portal="absent", screen=False, pipewire=False)
+        self.still = Session(screen_arguments=["--still", "--size", "640x360"])
+        self.busy = Session(screen_arguments=["--size", "320x200", "--fps", "10"])
+        self.worlds = [self.idle, self.still, self.busy]
+
+    def watch(self):
+        for session in self.worlds[1:]:
+            me = session.agent()
+            me.set_screen_share(True, wait=True)
+            recording = me.desktop.subscribe().record(session.root / "ten.webm")
+            recording.wait_for_bytes(500)
+        # Starting has its echoes.
+        wait_until(lambda: _settled(self.idle) and _settled(self.still), "both to be at rest")
+        self.before = {session: _activity(session) for session in self.worlds}
+        end = time.monotonic() + 10.5
+        wait_until(lambda: time.monotonic() > end, "ten seconds")
+        self.after = {session: _activity(session) for session in self.worlds}
+
+
+def _activity(session):
+    """How often the agent's threads were woken, and the clock ticks that it used, by thread."""
+    found = {}
+    for entry in Path(f"/proc/{session.agent_process.pid}/task").iterdir():
+        status = (entry / "status").read_text()
+        switches = sum(int(count) for count in re.findall(r"ctxt_switches:\t(\d+)", status))
+        fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        found[(entry / "comm").read_text().strip() + " " + entry.name] = (switches, int(fields[11]) + int(fields[12]))
+    return found
+
+
+def _settled(session):
+    before = _activity(session)
+    end = time.monotonic() + 1
+    wait_until(lambda: time.monotonic() > end, "a second")
+    return _activity(session) == before
+
+
+@pytest.fixture(scope="module")
+def ten_seconds():
+    watched = TenSeconds()
+    with watched.idle, watched.still, watched.busy:
+        watched.watch()
+        yield watched
+
+
+def test_idle_agent_sleeps(ten_seconds):
+    """An idle agent is not woken once in ten seconds, uses no time, and is one thread."""
+    before, after = ten_seconds.before[ten_seconds.idle], ten_seconds.after[ten_seconds.idle]
+    assert after == before
+    assert len(after) == 1
+
+
+def test_still_screen_costs_nothing(ten_seconds):
+    """Sharing a screen that stands still, with a reader, wakes nobody and encodes nothing for ten seconds."""
+    before, after = ten_seconds.before[ten_seconds.still], ten_seconds.after[ten_seconds.still]
+    assert after.keys() == before.keys()
+    woken = {name: (after[name][0] - before[name][0], after[name][1] - before[name][1]) for name in after if after[name] != before[name]}
+    assert sum(switches for switches, _ in woken.values()) <= 2 and sum(ticks for _, ticks in woken.values()) == 0, woken
+
+
+def test_one_line_in_ten_seconds(ten_seconds):
+    """While frames come, a line with the counters is logged, at most every ten seconds; while none come, none is."""
+    wait_until(lambda: _lines(ten_seconds.busy), "the line")
+    assert len(_lines(ten_seconds.busy)) == 1
+    assert re.search(r"received=\d+ delivered=\d+ coalesced=\d+ footprint=\d+", _lines(ten_seconds.busy)[0])
+    assert len(_lines(ten_seconds.still)) <= 1
+
+
+def _lines(session):
+    return [line for line in session.processes.log("agent").splitlines() if "received=" in line and "reason=" not in line]
+
+
+def _open(session):
+    pid = session.agent_process.pid
+    status = Path(f"/proc/{pid}/status").read_text()
+    memory = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon"))
+    return len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task")), memory
+
+
+def test_a_hundred_starts_and_stops(session):
+    """A hundred starts and stops, every second one with readers, leave no descriptor and no thread behind, and no memory to speak of."""
+    me, screen = session.agent(), TestScreen(session.client)
+    screen.configure(size=(320, 200))
+    seen = []
+    for index in range(100):
+        me.set_screen_share(True, wait=True)
+        if index % 2:
+            recordings = [me.desktop.subscribe(format=form).record(session.root / form) for form in ("webm", "y4m")]
+            for one in recordings:
+                one.wait_for_bytes(200)
+        me.set_screen_share(False)
+        if index % 2:
+            me.desktop.unsubscribe_all()
+            for one in recordings:
+                one.wait_for_end().stop()
+        if index in (9, 99):
+            screen.wait_until_closed()
+            wait_until(lambda: me.desktop.get("Subscriptions") == [], "no subscription")
+            least = _open(session)
+            # The last thread and its descriptors go a moment after the reply.
+            end = time.monotonic() + 0.5
+            while time.monotonic() < end:
+                least = tuple(map(min, least, _open(session)))
+            seen.append(least)
+    (files, threads, memory), (later_files, later_threads, later_memory) = seen
+    assert (later_files, later_threads) == (files, threads)
+    assert later_memory - memory < 1024, f"{later_memory - memory} kB more"
