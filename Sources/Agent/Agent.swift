@@ -2,7 +2,7 @@
 import Contract
 public import DBus
 import Frames
-public import Loop
+import Loop
 import Portal
 import Streams
 
