@@ -23,6 +23,8 @@ final class CaptureStream {
     private static let explanationLimit = Duration.milliseconds(500)
     /// A stream that pauses for less, as it does while it is negotiated anew, did not pause.
     private static let pauseLimit = Duration.milliseconds(250)
+    /// A source that streams and sends nothing for so long has sent its first picture before the graph ran, or waits for a reason to send one.
+    private static let firstPictureLimit = Duration.seconds(1)
 
     let request: CaptureRequest
     let writer: FrameWriter
@@ -34,6 +36,7 @@ final class CaptureStream {
     private var negotiation: Timer?
     private var explanation: Timer?
     private var pausing: Timer?
+    private var reminder: Timer?
     private var isPaused = false
     private var offersDmaBuf = true
     private var hasEnded = false
@@ -69,14 +72,14 @@ final class CaptureStream {
         }
         ask(.isNodeThere)
         negotiation = loop.after(CaptureStream.negotiationLimit) { [unowned self] in
-            fail(.negotiationTimedOut(offered: remote.formats.names))
+            fail(stream == nil ? .streamFailed("it does not answer") : .negotiationTimedOut(offered: remote.formats.names))
         }
     }
 
     /// Destroys all of PipeWire's objects and closes the descriptor. Not inside a callback.
     func close() {
         hasEnded = true
-        for timer in [negotiation, explanation, pausing] { timer?.cancel() }
+        for timer in [negotiation, explanation, pausing, reminder] { timer?.cancel() }
         // Its listener hears of the buffers that go.
         if let stream { pw_stream_destroy(stream) }
         stream = nil
@@ -104,11 +107,14 @@ final class CaptureStream {
     func setView(_ view: CaptureView) {
         guard !hasEnded, view != writer.view else { return }
         writer.setView(view)
-        // A still source sends no picture of its own accord, but one when it starts.
-        if let stream, pw_stream_get_state(stream, nil) == PW_STREAM_STATE_STREAMING {
-            pw_stream_set_active(stream, false)
-            pw_stream_set_active(stream, true)
-        }
+        askForPicture()
+    }
+
+    /// Stops and starts the source: a still one sends no picture of its own accord, but one when it starts.
+    private func askForPicture() {
+        guard let stream, !hasEnded, pw_stream_get_state(stream, nil) == PW_STREAM_STATE_STREAMING else { return }
+        pw_stream_set_active(stream, false)
+        pw_stream_set_active(stream, true)
     }
 
     // MARK: - Ends
@@ -196,6 +202,10 @@ final class CaptureStream {
             pausing = nil
             if isPaused { request.events.send(.resumed(id: request.id)) }
             isPaused = false
+            guard !writer.hasPicture, reminder == nil else { break }
+            reminder = loop.after(CaptureStream.firstPictureLimit) { [unowned self] in
+                if !writer.hasPicture { askForPicture() }
+            }
         default: break
         }
     }
@@ -230,10 +240,9 @@ final class CaptureStream {
     private func unusable(_ error: CaptureError, isDmaBuf: Bool) {
         loop.later { [weak self] in
             guard let self, !hasEnded else { return }
-            guard isDmaBuf, offersDmaBuf else {
-                if !isDmaBuf { fail(error) }
-                return
-            }
+            guard isDmaBuf, remote.formats.hasSharedMemory else { return fail(error) }
+            // The other buffers of the same pool fail in the same way.
+            guard offersDmaBuf else { return }
             log.info("source \(request.node): \(error); asking for shared memory")
             offersDmaBuf = false
             negotiation?.cancel()

@@ -24,6 +24,8 @@ final class FrameWriter {
     private var lastTime = Instant(nanoseconds: 0)
     /// The producer's damage was found to be wrong: whole pictures are converted and compared instead.
     private(set) var distrustsDamage = false
+    /// The part of the upright source that the latest picture shows; nil before the first, and when it shows none.
+    private var part: PixelRect?
     /// The row from which the next check of the producer's damage starts.
     private var nextChecked = 0
     /// What the last published picture was; read after the callback.
@@ -99,6 +101,7 @@ final class FrameWriter {
         }
         guard case .published = outcome else { return }
         (damage, geometry, lastTime, hasPicture) = (.none, present, time, true)
+        self.part = part.isEmpty ? nil : part
         let described = StreamFormat(
             size: size, sourceSize: sourceSize, pixelFormat: agreement.format, strideBytes: bounds.strideBytes, memory: mapped.memory)
         if described != format { format = described }
@@ -137,9 +140,19 @@ final class FrameWriter {
 
     // MARK: - The view
 
+    /// Shows another part from the next picture on. New masks cover the present picture at once, since a still source sends no other.
     func setView(_ view: CaptureView) {
         self.view = view
         damage = .everything
+        guard !view.masks.isEmpty, let latest = pool.latest(), let part, latest.size == part.size else { return }
+        let now = Instant.now
+        lastTime = max(now, Instant(nanoseconds: lastTime.nanoseconds + 1))
+        pool.write(size: latest.size, time: lastTime, arrival: now) { planes, _ in
+            latest.withPlanes { Conversion.copy($0, into: planes) }
+            mask(planes, part)
+            return true
+        }
+        pool.wakeReaders()
     }
 
     /// The part of an upright source that is shown.

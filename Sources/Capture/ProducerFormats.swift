@@ -8,6 +8,8 @@ struct ProducerFormats {
     private(set) var names: [String] = []
     /// Whether any of them can be read.
     private(set) var hasCommon = false
+    /// Whether any of them can be read in shared memory.
+    private(set) var hasSharedMemory = false
 
     /// Adds one offer.
     mutating func add(_ param: UnsafePointer<spa_pod>) {
@@ -21,7 +23,10 @@ struct ProducerFormats {
         let isReadable = modifiers?.contains(Negotiation.linear) ?? true
         for format in ProducerFormats.values(param, SPA_FORMAT_VIDEO_format.rawValue, ofType: SPA_TYPE_Id) ?? [] {
             let number = spa_video_format(UInt32(truncatingIfNeeded: format))
-            if PixelFormat(spaFormat: number) != nil && isReadable { hasCommon = true }
+            if PixelFormat(spaFormat: number) != nil && isReadable {
+                hasCommon = true
+                if modifiers == nil { hasSharedMemory = true }
+            }
             insert(ProducerFormats.name(number) + (isReadable ? "" : " in tiled DMA-BUF"))
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 import CPipeWire
+import Glibc
 import Loop
 
 /// One portal connection to PipeWire: its core, what it announces, and the granted node among that.
@@ -45,6 +46,14 @@ final class Remote {
     ///
     /// - Parameter descriptor: becomes PipeWire's.
     func connect(_ context: OpaquePointer, _ descriptor: Int32) throws(CaptureError) {
+        var type: Int32 = 0
+        var length = socklen_t(MemoryLayout.size(ofValue: type))
+        // PipeWire would wait for ever for something that is no socket.
+        guard getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) == 0 else {
+            let reason = Errno.last
+            Glibc.close(descriptor)
+            throw .cannotConnect(reason)
+        }
         guard let core = pw_context_connect_fd(context, descriptor, nil, 0) else { throw .cannotConnect(.last) }
         self.core = core
         let me = Unmanaged.passUnretained(self).toOpaque()

@@ -85,9 +85,14 @@ public final class Converter {
             let out = PixelRect(x: area.x, y: row, width: area.width, height: rows)
             let rect = source.inMemory(out)
             guard let start = source.pointer(rect.x, rect.y), let part = target.part(out) else { return false }
-            let (mode, flips) = source.transform.undoing
-            let code = ARGBRotate(
-                start, Int32(source.strideBytes), band, Int32(stride), Int32(rect.width), Int32(flips ? -rect.height : rect.height), mode)
+            let (turn, flips) = source.transform.undoing
+            let height = Int32(flips ? -rect.height : rect.height)
+            let code =
+                switch turn {
+                case .mirror: ARGBMirror(start, Int32(source.strideBytes), band, Int32(stride), Int32(rect.width), height)
+                case .clockwise(let mode):
+                    ARGBRotate(start, Int32(source.strideBytes), band, Int32(stride), Int32(rect.width), height, mode)
+                }
             guard code == 0, source.format.toI420(UnsafePointer(band), stride, rows, part) else { return false }
             row += rows
         }
@@ -114,17 +119,22 @@ extension PixelFormat {
 }
 
 extension Transform {
-    /// What makes a turned picture upright: first the rows in reverse order, if so said, then a turn clockwise.
-    fileprivate var undoing: (mode: RotationMode, flips: Bool) {
+    fileprivate enum Turn {
+        case mirror
+        case clockwise(RotationMode)
+    }
+
+    /// What makes a turned picture upright: first the rows in reverse order, if so said, then a turn or a mirror. Half a turn is done by both of
+    /// these, because libyuv's own allocates.
+    fileprivate var undoing: (turn: Turn, flips: Bool) {
         switch self {
-        case .normal: (kRotate0, false)
-        case .rotated90: (kRotate90, false)
-        case .rotated180: (kRotate180, false)
-        case .rotated270: (kRotate270, false)
-        case .flipped: (kRotate180, true)
-        case .flipped90: (kRotate90, true)
-        case .flipped180: (kRotate0, true)
-        case .flipped270: (kRotate270, true)
+        case .normal, .flipped180: (.clockwise(kRotate0), self == .flipped180)
+        case .rotated90: (.clockwise(kRotate90), false)
+        case .rotated180: (.mirror, true)
+        case .rotated270: (.clockwise(kRotate270), false)
+        case .flipped: (.mirror, false)
+        case .flipped90: (.clockwise(kRotate90), true)
+        case .flipped270: (.clockwise(kRotate270), true)
         }
     }
 }

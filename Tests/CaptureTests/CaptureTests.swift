@@ -107,11 +107,13 @@ extension AllCaptureTests {
                     $0.size == size && (size.width < 4 || $0.shows(expected))
                 }
             }
-            let sizes = stage.events.compactMap { event -> PixelSize? in
-                if case .formatChanged(_, let format) = event { return format.size }
-                return nil
+            func sizes() -> [PixelSize] {
+                stage.events.compactMap { event in
+                    if case .formatChanged(_, let format) = event { return format.size }
+                    return nil
+                }
             }
-            #expect(sizes.last == PixelSize(width: 1_279, height: 719) && sizes.count >= 5)
+            try stage.wait("the events") { sizes().last == PixelSize(width: 1_279, height: 719) && sizes().count >= 5 }
             #expect(!stage.events.contains(.paused(id: 1)))
         }
 
@@ -139,6 +141,21 @@ extension AllCaptureTests {
             #expect(try stage.show(producer, frame).size.width <= 31)
         }
 
+        @Test func aNewMaskCoversAStillPictureAtOnce() throws {
+            let stage = try Stage()
+            let producer = try stage.makeProducer()
+            try stage.connect(producer)
+            #expect(try stage.show(producer, ProducerFrame(70)).shows(70))
+            stage.capture.setView(1, CaptureView(masks: [PixelRect(x: 0, y: 0, width: 32, height: 24)]))
+            try stage.wait("the mask") {
+                if let lease = stage.pool.latest() { return Shot(lease).shows([[16, 128, 128], Shot.green, Shot.blue, Shot.grey(70)]) }
+                return false
+            }
+            try stage.show(producer, "the next picture", ProducerFrame(71)) {
+                $0.shows([[16, 128, 128], Shot.green, Shot.blue, Shot.grey(71)])
+            }
+        }
+
         @Test func viewsAndMasks() throws {
             let stage = try Stage()
             let producer = try stage.makeProducer()
@@ -151,6 +168,7 @@ extension AllCaptureTests {
             #expect(shot.size == PixelSize(width: 32, height: 48) && shot.shows([Shot.green, Shot.green, black, black]))
             stage.capture.setView(id, CaptureView(masks: [PixelRect(x: 0, y: 0, width: 32, height: 24)]))
             try stage.show(producer, "the new view", ProducerFrame(91)) { $0.shows([black, Shot.green, Shot.blue, Shot.grey(91)]) }
+            #expect(producer.status.starts == 2)
             stage.capture.setView(id, CaptureView(crop: PixelRect(x: 100, y: 100, width: 5, height: 5)))
             try stage.show(producer, "nothing but black", ProducerFrame(92)) { $0.shows([black, black, black, black]) }
         }

@@ -69,6 +69,8 @@ final class Producer: Sendable {
         var node: UInt32?
         var serial: UInt64?
         var isStreaming = false
+        /// How often it began to.
+        var starts = 0
         var isGone = false
         var sent = 0
         var nullDequeues = 0
@@ -207,6 +209,7 @@ private final class ProducerSource {
         note { status in
             if node != SPA_ID_INVALID { status.node = node }
             status.serial = number ?? status.serial
+            if state == PW_STREAM_STATE_STREAMING && !status.isStreaming { status.starts += 1 }
             status.isStreaming = state == PW_STREAM_STATE_STREAMING
         }
     }

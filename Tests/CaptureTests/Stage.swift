@@ -82,7 +82,16 @@ final class Stage {
     func show(_ producer: Producer, _ frame: ProducerFrame, patience: Duration = Stage.patience) throws -> Shot {
         let before = sequence
         producer.send(frame)
-        try wait("frame \(frame.number)", patience: patience) { sequence > before }
+        // What a source sends before all of the graph runs is lost: it is sent again.
+        var resent = Instant.now + .milliseconds(500)
+        try wait("frame \(frame.number)", patience: patience) {
+            if sequence > before { return true }
+            if Instant.now > resent {
+                producer.send(frame)
+                resent = Instant.now + .milliseconds(500)
+            }
+            return false
+        }
         guard let lease = pool.latest() else { throw TimedOut(what: "no picture") }
         return Shot(lease)
     }
