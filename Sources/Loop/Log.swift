@@ -32,7 +32,13 @@ public enum LogLevel: Int, Comparable, CaseIterable, Sendable {
 /// Where the journal reads standard error (`JOURNAL_STREAM`), each line carries its priority instead of a time.
 public struct Log: Sendable {
     private static let threshold = Atomic<Int>(LogLevel.info.rawValue)
-    private static let readByJournal = getenv("JOURNAL_STREAM") != nil
+    /// The journal names the device and the inode of the stream that it reads; a child of a service may have another standard error.
+    /// https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html
+    private static let readByJournal: Bool = {
+        var status = stat()
+        guard let stream = Environment.value(of: "JOURNAL_STREAM"), fstat(2, &status) == 0 else { return false }
+        return stream == "\(status.st_dev):\(status.st_ino)"
+    }()
 
     /// The least important level that is still written.
     public static var level: LogLevel {
