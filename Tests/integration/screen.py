@@ -125,8 +125,9 @@ class TestScreen:
         wait_until(has, f"the test screen's {name} = {value}", seconds)
 
     def wait_until_closed(self, seconds=30.0):
-        """Waits until the portal has no session left, and no node is there any more."""
+        """Waits until the portal has no session and no picker left, and no node is there any more."""
         self.wait_until("OpenSessions", 0, seconds)
+        self.wait_until("PickersOpen", 0, seconds)
         self.wait_until("Streams", [], seconds)
 
     def wait_for_consumer(self, count=1, seconds=30.0):

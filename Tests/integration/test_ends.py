@@ -2,6 +2,8 @@
 """How a broadcast ends: every reason is reached, told once, and leaves nothing open in the portal; then the user can start again."""
 
 import signal
+import time
+from pathlib import Path
 
 import pytest
 
@@ -268,6 +270,7 @@ def test_pipewire_lost(session):
     track, mark = broadcasting(me)
     session.processes.end(session.pipewire, first=signal.SIGKILL)
     finished(me, track, mark, "pipewire-lost")
+    assert _ticks(session) < 30, "somebody spins"
     session.processes.end(session.wireplumber)
     session.screen.wait(30)
     session.start_pipewire()
@@ -277,3 +280,14 @@ def test_pipewire_lost(session):
         session.start_portal()
     starts_again(me, track, TestScreen(session.client))
     assert me.client.owner(SERVICE) and DESKTOP_TRACK in me.objects()
+
+
+def _ticks(session):
+    """Clock ticks that the agent uses in half a second."""
+    def used():
+        fields = Path(f"/proc/{session.agent_process.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    before, end = used(), time.monotonic() + 0.5
+    wait_until(lambda: time.monotonic() > end, "half a second")
+    return used() - before
