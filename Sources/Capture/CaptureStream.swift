@@ -26,6 +26,9 @@ final class CaptureStream {
     /// A source that streams and sends nothing for so long has sent its first picture before the graph ran, or waits for a reason to send one.
     private static let firstPictureLimit = Duration.seconds(1)
 
+    /// How often a stream is connected anew because the daemon gave it buffers without memory.
+    private static let reconnectionLimit = 3
+
     let request: CaptureRequest
     let writer: FrameWriter
     private unowned let loop: EventLoop
@@ -43,6 +46,7 @@ final class CaptureStream {
     private var announced: StreamFormat?
     private var hasAnnouncedFrame = false
     private var hasWarned = false
+    private var (isReconnecting, reconnections) = (false, 0)
 
     init(_ request: CaptureRequest, on loop: EventLoop) {
         (self.request, self.loop) = (request, loop)
@@ -186,7 +190,7 @@ final class CaptureStream {
     }
 
     func streamChanged(from old: pw_stream_state, to new: pw_stream_state, _ message: String) {
-        guard !hasEnded else { return }
+        guard !hasEnded, !isReconnecting else { return }
         switch new {
         case PW_STREAM_STATE_ERROR:
             endUnlessExplained(.failed(id: request.id, .streamFailed(message.isEmpty ? "no reason given" : message)))
@@ -229,10 +233,34 @@ final class CaptureStream {
 
     func streamAdded(_ buffer: UnsafeMutablePointer<pw_buffer>) {
         guard let spa = buffer.pointee.buffer, spa.pointee.n_datas > 0, let datas = spa.pointee.datas else { return }
+        guard datas[0].type != SPA_ID_INVALID || reconnections >= CaptureStream.reconnectionLimit else { return reconnect() }
         do throws(CaptureError) {
             buffer.pointee.user_data = Unmanaged.passRetained(try MappedBuffer(datas[0])).toOpaque()
         } catch {
             unusable(error, isDmaBuf: datas[0].type == SPA_DATA_DmaBuf.rawValue)
+        }
+    }
+
+    /// Connects once more.
+    ///
+    /// PipeWire 0.3.65 takes an answer to its session manager for the source's, now and then at a first link, and hands out buffers before the
+    /// source has given them memory. A new link gets new ones.
+    private func reconnect() {
+        guard !isReconnecting else { return }
+        isReconnecting = true
+        reconnections += 1
+        loop.later { [weak self] in
+            guard let self, !hasEnded else { return }
+            if let stream { pw_stream_destroy(stream) }
+            stream = nil
+            writer.agree(on: nil)
+            isReconnecting = false
+            log.info("source \(request.node): its buffers came without memory; connecting again")
+            negotiation?.cancel()
+            negotiation = loop.after(CaptureStream.negotiationLimit) { [unowned self] in
+                fail(.negotiationTimedOut(offered: remote.formats.names))
+            }
+            connectStream()
         }
     }
 
