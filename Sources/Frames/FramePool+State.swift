@@ -93,7 +93,8 @@ extension FramePool.State {
         return (index, true, epoch)
     }
 
-    /// The slot that is written, what in it is out of date, and the picture to compare with: when nobody knows what changed and somebody reads.
+    /// The slot that is written, what in it is out of date, and the picture to compare with: when somebody reads, and the producer names half of
+    /// the picture or more, as those do who do not know better.
     mutating func lookUp(
         _ index: Int, _ damage: Damage
     ) -> (target: FramePool.Planes?, stale: Damage, previous: (slot: Int, planes: FramePool.Planes)?) {
@@ -101,7 +102,8 @@ extension FramePool.State {
         var stale = slots[index].stale
         stale.merge(damage)
         let target = FramePool.Planes(slots[index])
-        guard damage.isEverything, !readers.isEmpty, let latest, slots[latest.slot].size == slots[index].size,
+        let size = slots[index].size
+        guard damage.area(in: size) * 2 >= size.width * size.height, !readers.isEmpty, let latest, slots[latest.slot].size == size,
             let planes = FramePool.Planes(slots[latest.slot])
         else { return (target, stale, nil) }
         slots[latest.slot].users += 1

@@ -73,7 +73,8 @@ public final class FramePool: Sendable {
     /// - Parameters:
     ///   - time: when the producer says that it showed this.
     ///   - arrival: when the buffer came.
-    ///   - damage: what changed since the frame before, in pixels of the picture.
+    ///   - damage: what changed since the frame before, in pixels of the picture. When it is half of it or more, and there are readers, the
+    ///     pictures are compared, so that readers hear exactly what differs.
     ///   - fill: writes into the planes, outside the pool's lock. The slot holds an older picture, in which the second argument is what is out of date.
     ///     Returns whether it succeeded.
     @discardableResult

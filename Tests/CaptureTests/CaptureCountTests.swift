@@ -151,8 +151,7 @@ extension AllCaptureTests {
             #expect(stage.pool.statistics.received < 20)
         }
 
-        @Test func nothingIsAllocatedInTheCallback() throws {
-            try #require(allocations_are_counted() == 1)
+        @Test(.enabled(if: allocations_are_counted() == 1)) func nothingIsAllocatedInTheCallback() throws {
             let stage = try Stage()
             let producer = try stage.makeProducer()
             try stage.connect(producer)

@@ -193,6 +193,15 @@ import Testing
         #expect(!damage.isEmpty && !damage.isEverything && damage.area(in: Self.size) <= 64 * 16)
     }
 
+    @Test func damageThatNamesTooMuchIsNarrowed() throws {
+        let pool = FramePool()
+        let reader = pool.addReader(bell: try bell())
+        write(pool, 9)
+        _ = try take(pool, reader)
+        write(pool, 9, damage: Damage(PixelRect(Self.size)))
+        #expect(info(pool, reader)?.damage == Damage.none)
+    }
+
     @Test func aFrameOfAnotherSizeLeavesOldOnesAlone() throws {
         let pool = FramePool()
         try pool.prepare(size: Self.size)
@@ -262,8 +271,7 @@ import Testing
         #expect(isBalanced(pool.statistics))
     }
 
-    @Test func writingAndTakingAllocatesNothing() throws {
-        try #require(allocations_are_counted() == 1)
+    @Test(.enabled(if: allocations_are_counted() == 1)) func writingAndTakingAllocatesNothing() throws {
         let pool = FramePool()
         try pool.prepare(size: Self.size)
         let reader = pool.addReader(bell: try bell())
