@@ -8,9 +8,11 @@ import Loop
 /// they are encoded again, finer step by step, once they have stood still, and then never again.
 struct BlockMap {
     /// A block is sharp when it was encoded with this quantizer or a finer one: 42 dB on small text.
-    static let sharpQuantizer: UInt8 = 14
+    static let sharpQuantizer: UInt8 = 12
     /// The steps from blurred to sharp. Each gives about as many bytes as the one before.
-    private static let steps: [UInt8] = [40, 30, 22, sharpQuantizer]
+    private static let steps: [UInt8] = [40, 30, 20, sharpQuantizer]
+    /// A step that is nearer than this to what a block has already shows nothing.
+    private static let leastGain: UInt8 = 6
     /// How long a block must have stood still before it is worth the bytes.
     static let settlingTime = Duration.milliseconds(150)
 
@@ -59,7 +61,8 @@ struct BlockMap {
     mutating func selectForRefinement(at now: Instant) -> Int? {
         var worst: UInt8 = 0
         for index in selected.indices where changes[index] + BlockMap.settlingTime <= now { worst = max(worst, quantizers[index]) }
-        guard let step = BlockMap.steps.first(where: { $0 < worst }) else { return nil }
+        guard worst > BlockMap.sharpQuantizer else { return nil }
+        let step = BlockMap.steps.first { $0 + BlockMap.leastGain <= worst } ?? BlockMap.sharpQuantizer
         for index in selected.indices {
             selected[index] = quantizers[index] > step && changes[index] + BlockMap.settlingTime <= now ? 1 : 0
         }

@@ -324,15 +324,21 @@ final class EncodingLoop {
         if let quantizer = blocks.selectForRefinement(at: now) {
             do throws(EncodingError) {
                 let bytes = try encode(with: codec, VP8Encoder.Request(greatestQuantizer: quantizer), at: now)
-                // As long as the bytes take at the bit rate, within limits that have it done in a second and a half.
-                let bitrate = options.rates.bitrate(for: codec.size)
-                nextRefinement = now + min(max(.milliseconds(bytes * 8_000 / max(bitrate, 1)), .milliseconds(100)), .milliseconds(350))
+                nextRefinement = now + pause(after: bytes, bitrate: options.rates.bitrate(for: codec.size), at: now)
             } catch {
                 fail(error)
                 return
             }
         }
         scheduleRefinement()
+    }
+
+    /// How long refinement rests after so many bytes: as long as they take at the bit rate, within limits that have it done in a second and a half.
+    /// While other blocks move it leaves most of the rate to them.
+    private func pause(after bytes: Int, bitrate: Int, at now: Instant) -> Duration {
+        let isMoving = now - lastChange < BlockMap.settlingTime
+        let cost = Duration.milliseconds(bytes * (isMoving ? 32_000 : 8_000) / max(bitrate, 1))
+        return isMoving ? min(max(cost, .milliseconds(300)), .milliseconds(600)) : min(max(cost, .milliseconds(100)), .milliseconds(350))
     }
 
     private func cancelTimers() {

@@ -60,7 +60,8 @@ final class VP8Encoder {
         // A fixed, fast speed; negative so that libvpx does not change it by its own clock.
         _ = cvpx_set_cpu_used(context, -12)
         _ = cvpx_set_static_threshold(context, 1)
-        _ = cvpx_set_screen_content_mode(context, 1)
+        // Not libvpx's mode for screens: in it quantizers fall only slowly, which is just what refinement cannot use.
+        _ = cvpx_set_screen_content_mode(context, 0)
     }
 
     deinit {
@@ -95,8 +96,10 @@ final class VP8Encoder {
         vpx_img_wrap(&image, VPX_IMG_FMT_I420, UInt32(size.width), UInt32(size.height), 1, planes.luma)
         image.planes = (planes.luma, planes.blue, planes.red, nil)
         image.stride = (Int32(planes.lumaStride), Int32(planes.chromaStride), Int32(planes.chromaStride), 0)
-        let duration = advanceClock(to: time)
-        try check(vpx_codec_encode(context, &image, clock, UInt(duration), VP8Encoder.flags(request), UInt(VPX_DL_REALTIME)))
+        let pause = pauseBefore(time)
+        // For rate control a picture takes the time before it, not after it: that one is not known yet, and the bits are spent when it comes.
+        try check(vpx_codec_encode(context, &image, clock, UInt(pause), VP8Encoder.flags(request), UInt(VPX_DL_REALTIME)))
+        clock += pause
         return takeOutput()
     }
 
@@ -111,13 +114,10 @@ final class VP8Encoder {
         try check(code)
     }
 
-    /// Moves rate control's clock on.
-    ///
-    /// - Returns: microseconds since the picture before.
-    private func advanceClock(to time: Instant) -> Int64 {
+    /// Microseconds since the picture before, as rate control is to see them.
+    private func pauseBefore(_ time: Instant) -> Int64 {
         let pause = lastTime.map { min(max(time - $0, .milliseconds(1)), VP8Encoder.greatestPause) } ?? .milliseconds(33)
         lastTime = time
-        clock += pause.microseconds
         return pause.microseconds
     }
 

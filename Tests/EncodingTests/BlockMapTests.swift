@@ -26,7 +26,7 @@ import Testing
             map.noteEncoded(quantizer: quantizer)
             steps.append(quantizer)
         }
-        #expect(steps == [40, 30, 22, 14])
+        #expect(steps == [40, 30, 20, 12])
         #expect(!map.hasBlurred)
     }
 
@@ -52,7 +52,7 @@ import Testing
         #expect(map.selectForRefinement(at: begin + .seconds(1)) == 40)
         #expect(map.selected == [0, 1])
         map.noteEncoded(quantizer: 25)
-        #expect(map.selectForRefinement(at: begin + .seconds(1)) == 22)
+        #expect(map.selectForRefinement(at: begin + .seconds(1)) == 12)
         #expect(map.selected == [1, 1])
     }
 }
