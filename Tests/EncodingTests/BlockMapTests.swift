@@ -42,13 +42,24 @@ import Testing
         #expect(map.selected == [1, 0])
     }
 
+    @Test func aStepThatWouldShowNothingIsLeftOut() {
+        var map = BlockMap(size: PixelSize(width: 16, height: 16))
+        map.selectAll()
+        map.noteEncoded(quantizer: 42)
+        #expect(map.selectForRefinement(at: begin + .seconds(1)) == 30)
+        map.noteEncoded(quantizer: 13)
+        #expect(map.selectForRefinement(at: begin + .seconds(1)) == 12)
+        map.noteEncoded(quantizer: 12)
+        #expect(map.selectForRefinement(at: begin + .seconds(1)) == nil && !map.hasBlurred)
+    }
+
     @Test func theMostBlurredComeFirst() {
         var map = BlockMap(size: PixelSize(width: 32, height: 16))
         map.selectAll()
         map.noteChanges(at: begin)
         map.noteEncoded(quantizer: 25)
         map.selected = [0, 1]
-        map.noteEncoded(quantizer: 45)
+        map.noteEncoded(quantizer: 48)
         #expect(map.selectForRefinement(at: begin + .seconds(1)) == 40)
         #expect(map.selected == [0, 1])
         map.noteEncoded(quantizer: 25)
