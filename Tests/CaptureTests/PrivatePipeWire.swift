@@ -49,10 +49,9 @@ final class PrivatePipeWire: Sendable {
     deinit {
         killDaemon()
         for child in others.withLock({ $0 }) { child.end() }
-        if let cleaner = try? Self.spawn(["rm", "-rf", directory], "/tmp") { cleaner.end() }
     }
 
-    /// Kills the daemon, as a crash would.
+    /// Kills the daemon, as a crash would; its socket goes with it.
     func killDaemon() {
         daemon.withLock { child in
             child?.end()
@@ -96,7 +95,8 @@ final class PrivatePipeWire: Sendable {
             posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
             posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
         }
-        let script = words[0] == "rm" ? "exec \"$@\"" : "\"$@\" & child=$!; cat > /dev/null; kill -9 $child; wait"
+        // Who ends the test program may end its whole process group: the shell outlives that, and tidies up.
+        let script = "trap '' TERM INT HUP; \"$@\" & child=$!; cat > /dev/null; kill -9 $child; wait; rm -rf \"$HOME\""
         let environment = [
             "PATH=/usr/bin:/bin", "LANG=C.UTF-8", "HOME=\(directory)", "XDG_RUNTIME_DIR=\(directory)", "XDG_CONFIG_HOME=\(directory)",
             "XDG_STATE_HOME=\(directory)", "DBUS_SESSION_BUS_ADDRESS=unix:path=\(directory)/bus",
