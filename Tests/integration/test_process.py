@@ -282,7 +282,8 @@ def test_a_hundred_starts_and_stops(session):
             me.desktop.unsubscribe_all()
             for one in recordings:
                 one.wait_for_end().stop()
-        if index in (9, 99):
+        # The allocator's own memory has settled by the first.
+        if index in (39, 99):
             screen.wait_until_closed()
             wait_until(lambda: me.desktop.get("Subscriptions") == [], "no subscription")
             least = _open(session)

@@ -202,7 +202,7 @@ def test_view_that_is_made_again(world, track, screen):
     """A view that goes and comes back at once gets its picture at once, however still the screen is."""
     screen.configure(workload="still")
     track.start_broadcast(wait=True)
-    for index in range(5):
+    for index in range(40):
         subscription = track.subscribe()
         recording = subscription.record(world.root / f"again{index}.webm")
         recording.wait_for_bytes(1000, seconds=10)
