@@ -103,12 +103,12 @@ def test_the_person_ends_the_share_in_the_shells_indicator_and_shares_again(desk
     assert names_since(agent, mark) == ["BroadcastFinished"]
     desktop.hand.wait_for_no_indicator()
 
+    delivered = track.statistics["delivered"]
     share(desktop, agent, index=1)
     assert track.state == "active"
     assert names_since(agent, mark) == ["BroadcastFinished", "BroadcastStarted"]
     # The reader of the first share sees the second one in the stream that it has, letterboxed into its size.
-    sent = subscription.get("Statistics")["sent"]
-    subscription.wait_until("Statistics", lambda statistics: statistics["sent"] > sent)
+    track.wait_until("Statistics", lambda statistics: statistics["delivered"] > delivered)
     subscription.unsubscribe()
     pictures = recording.wait_for_end().frames()
     assert pictures[0].shape == pictures[-1].shape == (720, 1280, 3)
