@@ -21,6 +21,8 @@ final class EncodingLoop {
 
     /// So many packets without a key frame, then one is made anyway: a damaged recording can be joined again.
     private static let greatestKeyFrameDistance = 3_000
+    /// Requests that come sooner than this after a key frame share the next one.
+    private static let keyFrameInterval = Duration.milliseconds(100)
     /// The coarsest quantizer of the first key frame, and of one of a screen that stands still: who joins must not blur the others' picture.
     private static let (firstQuantizer, stillQuantizer) = (36, 24)
 
@@ -35,6 +37,8 @@ final class EncodingLoop {
     private var limit: FrameRateLimit
     private var limitTimer: Timer?
     private var refinementTimer: Timer?
+    private var keyFrameTimer: Timer?
+    private var lastKeyFrame = Instant(nanoseconds: 0)
     private var nextRefinement = Instant(nanoseconds: 0)
 
     private var isStopped = false
@@ -83,7 +87,13 @@ final class EncodingLoop {
             return
         }
         switch command {
-        case .keyFrame: wantsKeyFrame = true
+        case .keyFrame:
+            let due = lastKeyFrame + EncodingLoop.keyFrameInterval
+            if shown == .picture && Instant.now < due {
+                askLater(at: due)
+                return
+            }
+            wantsKeyFrame = true
         case .rates(let rates):
             options.rates = rates
             limit.setFrameRate(rates.frameRate)
@@ -98,6 +108,8 @@ final class EncodingLoop {
             isWanted = true
             isWantedAgain = isWantedAgain || again
         case .repetition(let request, let isKeyFrame):
+            // What came last belongs to the end, whatever the frame-rate limit says.
+            limit.lift()
             serve()
             if !isStopped { repeatPicture(isKeyFrame: isKeyFrame) }
             events(.repeated(request))
@@ -254,7 +266,7 @@ final class EncodingLoop {
             return false
         }
         if !packet.isRepetition { shown = packet.isPlaceholder ? .placeholder : .picture }
-        if packet.isKeyFrame { wantsKeyFrame = false }
+        if packet.isKeyFrame { (wantsKeyFrame, lastKeyFrame) = (false, .now) }
         packetsSinceKeyFrame = packet.isKeyFrame ? 0 : packetsSinceKeyFrame + 1
         lastTime = packet.time
         events(.packet(packet))
@@ -309,6 +321,15 @@ final class EncodingLoop {
         }
     }
 
+    private func askLater(at due: Instant) {
+        guard keyFrameTimer == nil else { return }
+        keyFrameTimer = loop.at(due) { [unowned self] in
+            keyFrameTimer = nil
+            wantsKeyFrame = true
+            serve()
+        }
+    }
+
     /// Has blocks made sharp that are not, once they stand still.
     private func scheduleRefinement() {
         guard blocks.hasBlurred, shown == .picture, isCurrent, refinementTimer == nil else { return }
@@ -357,6 +378,7 @@ final class EncodingLoop {
     private func end() {
         isStopped = true
         cancelTimers()
+        keyFrameTimer?.cancel()
         watch?.cancel()
         pool.removeReader(reader)
         (codec, canvas) = (nil, nil)

@@ -22,6 +22,9 @@ struct FrameRateLimit {
     /// The earliest time for the next picture.
     var due: Instant { schedule + (.zero - interval / 2) }
 
+    /// Lets the next picture come at once.
+    mutating func lift() { schedule = min(schedule, .now) }
+
     /// Notes that a picture is encoded now.
     mutating func note(_ now: Instant) { schedule = max(schedule, now) + interval }
 

@@ -39,6 +39,8 @@ final class StreamWriter {
         let pool: FramePool
         let codec: Codec
         var outputs: [Output] = []
+        /// Whether a packet has come.
+        var hasBegun = false
         /// Repetitions of the last picture that were asked for, and of these answered.
         var (requested, answered): (UInt64, UInt64) = (0, 0)
         /// When a key frame was last asked for because of a reader that had not read.
@@ -100,8 +102,8 @@ final class StreamWriter {
         }
         if let failure = encoding.failure {
             end(output, failure)
-        } else if encoding.codec == .raw || encoding.outputs.count > 1 {
-            // A VP8 encoder begins with a key frame by itself.
+        } else if encoding.codec == .raw || encoding.hasBegun || encoding.outputs.count > 1 {
+            // A VP8 encoder begins with a key frame by itself; those who were there before may be gone already.
             ask(for: output, encoding)
         }
     }
@@ -138,6 +140,7 @@ final class StreamWriter {
 
     private func deliver(_ packet: Packet, _ encoding: Encoding) {
         let delivery = Delivery(packet, from: encoding.pool)
+        encoding.hasBegun = true
         // Over a copy: a reader that is found to be gone is taken out.
         for output in encoding.outputs {
             let isFirst = !output.hasStarted

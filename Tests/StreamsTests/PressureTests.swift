@@ -87,6 +87,23 @@ extension LiveTests {
             #expect(abs(Int(recording.frames.last?.first ?? 0) - 200) < 8)
         }
 
+        @Test func manyRequestsMakeFewKeyFrames() throws {
+            let rig = try Rig()
+            let reader = try rig.read()
+            rig.publish(.text(320, 240))
+            rig.wait("a picture") { reader.sent > 0 }
+            let begin = Instant.now
+            for _ in 0..<50 {
+                for _ in 0..<20 { reader.stream?.requestKeyFrame() }
+                rig.idle(.milliseconds(5))
+            }
+            let atMost = 2 + (Instant.now - begin).nanoseconds / 100_000_000
+            rig.wait("an answer") { (reader.stream?.statistics.keyFrames ?? 0) > 1 }
+            #expect((reader.stream?.statistics.keyFrames ?? 0) <= atMost)
+            reader.close()
+            #expect(Recording(reader.bytes).complaints == "")
+        }
+
         @Test func rateChangesReachARunningStream() throws {
             let rig = try Rig(StreamRates(maxSize: nil, frameRate: 0, bitrate: 8_000_000))
             let reader = try rig.read()

@@ -28,7 +28,7 @@ extension LiveTests {
             #expect(recording.packets.first?.isKeyFrame == true && recording.packets.dropFirst().allSatisfy { !$0.isKeyFrame })
         }
 
-        @Test(arguments: [(1, 1), (2, 2), (15, 17), (33, 31), (321, 241), (17, 640)])
+        @Test(arguments: [(1, 1), (2, 2), (15, 17), (33, 31), (321, 241), (17, 640), (16_383, 2), (3, 16_383), (2_700, 1_501)])
         func anySizeGoes(_ width: Int, _ height: Int) throws {
             let rig = try Rig()
             let reader = try rig.read()
