@@ -29,6 +29,7 @@ struct FrameRateLimit {
     mutating func note(_ now: Instant) { schedule = max(schedule, now) + interval }
 
     private static func interval(_ frameRate: UInt32) -> Duration {
-        frameRate == 0 ? .zero : .nanoseconds(1_000_000_000 / Int64(frameRate))
+        // A thirty-second less: a source whose clock says 60.05 Hz is one of 60, and must not fall behind until every frame waits.
+        frameRate == 0 ? .zero : .nanoseconds(1_000_000_000 / Int64(frameRate) * 31 / 32)
     }
 }
