@@ -39,6 +39,9 @@ struct BufferReading {
 
     private var header: spa_meta_header? { meta(SPA_META_Header, spa_meta_header.self)?.pointee }
 
+    /// The producer's number of the frame; nil when it does not count.
+    var sequence: UInt64? { header?.seq }
+
     private func meta<Meta>(_ type: spa_meta_type, _: Meta.Type) -> UnsafePointer<Meta>? {
         guard let spa, let pointer = spa_buffer_find_meta_data(spa, type.rawValue, MemoryLayout<Meta>.size) else { return nil }
         return UnsafePointer(pointer.assumingMemoryBound(to: Meta.self))

@@ -28,6 +28,8 @@ final class CaptureStream {
 
     /// How often a stream is connected anew because the daemon gave it buffers without memory.
     private static let reconnectionLimit = 3
+    /// What a session manager needs to get to know a source that has just appeared.
+    private static let reconnectionDelay = Duration.milliseconds(200)
 
     let request: CaptureRequest
     let writer: FrameWriter
@@ -62,6 +64,12 @@ final class CaptureStream {
         guard request.node != SPA_ID_INVALID else { return fail(.nodeMissing(node: request.node)) }
         remote.onSynced = { [unowned self] sequence in answered(sequence) }
         remote.onLost = { [unowned self] in end(.disconnected(id: request.id)) }
+        // A link that finds no common format ends in silence.
+        remote.onFormatsChanged = { [unowned self] in
+            remote.askForFormats()
+            ask(.whatDoesItOffer)
+        }
+        remote.onNodeFailed = { [unowned self] text in endUnlessExplained(.failed(id: request.id, .streamFailed(text))) }
         remote.onNodeRemoved = { [unowned self] in end(.sourceRemoved(id: request.id)) }
         do throws(CaptureError) {
             let descriptor: Int32
@@ -192,6 +200,9 @@ final class CaptureStream {
     func streamChanged(from old: pw_stream_state, to new: pw_stream_state, _ message: String) {
         guard !hasEnded, !isReconnecting else { return }
         switch new {
+        case PW_STREAM_STATE_ERROR where announced == nil && remote.hasNode && reconnections < CaptureStream.reconnectionLimit:
+            // The source is there, but WirePlumber has not heard of it yet: "no node available".
+            reconnect("\(message)", after: CaptureStream.reconnectionDelay)
         case PW_STREAM_STATE_ERROR:
             endUnlessExplained(.failed(id: request.id, .streamFailed(message.isEmpty ? "no reason given" : message)))
         case PW_STREAM_STATE_UNCONNECTED:
@@ -233,7 +244,9 @@ final class CaptureStream {
 
     func streamAdded(_ buffer: UnsafeMutablePointer<pw_buffer>) {
         guard let spa = buffer.pointee.buffer, spa.pointee.n_datas > 0, let datas = spa.pointee.datas else { return }
-        guard datas[0].type != SPA_ID_INVALID || reconnections >= CaptureStream.reconnectionLimit else { return reconnect() }
+        if datas[0].type == SPA_ID_INVALID && reconnections < CaptureStream.reconnectionLimit {
+            return reconnect("its buffers came without memory")
+        }
         do throws(CaptureError) {
             buffer.pointee.user_data = Unmanaged.passRetained(try MappedBuffer(datas[0])).toOpaque()
         } catch {
@@ -243,19 +256,19 @@ final class CaptureStream {
 
     /// Connects once more.
     ///
-    /// PipeWire 0.3.65 takes an answer to its session manager for the source's, now and then at a first link, and hands out buffers before the
-    /// source has given them memory. A new link gets new ones.
-    private func reconnect() {
+    /// PipeWire 0.3.65 takes an answer to its session manager for the source's, now and then at a first link, and hands out buffers before
+    /// the source has given them memory. A new link gets new ones.
+    private func reconnect(_ reason: String, after delay: Duration = .zero) {
         guard !isReconnecting else { return }
         isReconnecting = true
         reconnections += 1
-        loop.later { [weak self] in
+        loop.after(delay) { [weak self] in
             guard let self, !hasEnded else { return }
             if let stream { pw_stream_destroy(stream) }
             stream = nil
             writer.agree(on: nil)
             isReconnecting = false
-            log.info("source \(request.node): its buffers came without memory; connecting again")
+            log.info("source \(request.node): \(reason); connecting again")
             negotiation?.cancel()
             negotiation = loop.after(CaptureStream.negotiationLimit) { [unowned self] in
                 fail(.negotiationTimedOut(offered: remote.formats.names))

@@ -21,6 +21,8 @@ final class FrameWriter {
     private var geometry: Geometry?
     /// What changed in memory since the last published picture.
     private var damage = Damage.everything
+    /// The producer's number of the last buffer that came.
+    private var lastSequence: UInt64?
     private var lastTime = Instant(nanoseconds: 0)
     /// The producer's damage was found to be wrong: whole pictures are converted and compared instead.
     private(set) var distrustsDamage = false
@@ -57,6 +59,7 @@ final class FrameWriter {
         while let buffer = pw_stream_dequeue_buffer(stream) {
             let reading = BufferReading(buffer: buffer)
             reading.foldDamage(into: &damage)
+            noteSequence(reading)
             let content = agreement.map { reading.content($0.size) } ?? .invalid
             if content == .picture {
                 if let older = newest {
@@ -73,6 +76,13 @@ final class FrameWriter {
         publish(newest, arrival)
         pw_stream_queue_buffer(stream, newest.buffer)
         pool.wakeReaders()
+    }
+
+    /// A buffer that PipeWire replaced before it was read took with it what it said of its damage.
+    private func noteSequence(_ reading: BufferReading) {
+        guard let sequence = reading.sequence else { return }
+        if let lastSequence, sequence != lastSequence, sequence != lastSequence &+ 1 { damage = .everything }
+        lastSequence = sequence
     }
 
     private func publish(_ reading: BufferReading, _ arrival: Instant) {

@@ -13,6 +13,10 @@ final class Remote {
     var onLost: (() -> Void)?
     /// The granted node is gone.
     var onNodeRemoved: (() -> Void)?
+    /// The granted node may offer something else than before.
+    var onFormatsChanged: (() -> Void)?
+    /// The granted node is broken, in PipeWire's words.
+    var onNodeFailed: ((String) -> Void)?
 
     /// The granted node's serial, once it was announced.
     private(set) var serial: UInt64?
@@ -68,11 +72,14 @@ final class Remote {
     /// - Returns: what ``onSynced`` will be called with; nil without a connection.
     func sync() -> Int32? { core.map { cpw_core_sync($0, 0, 0) } }
 
-    /// Asks the node what it offers.
+    /// Asks the node what it offers, at first or again. The answer is complete before the next ``sync()`` is answered.
     func askForFormats() {
-        guard let registry, hasNode, proxy == nil, let proxy = cpw_registry_bind_node(registry, node) else { return }
+        guard let registry, hasNode, let proxy = proxy ?? cpw_registry_bind_node(registry, node) else { return }
+        if self.proxy == nil {
+            _ = cpw_node_add_listener(proxy, hooks + 2, RemoteEvents.node, Unmanaged.passUnretained(self).toOpaque())
+        }
         self.proxy = proxy
-        _ = cpw_node_add_listener(proxy, hooks + 2, RemoteEvents.node, Unmanaged.passUnretained(self).toOpaque())
+        formats = ProducerFormats()
         _ = cpw_node_enum_params(proxy, SPA_PARAM_EnumFormat.rawValue)
     }
 
@@ -107,6 +114,14 @@ final class Remote {
         onNodeRemoved?()
     }
 
+    fileprivate func informed(_ info: UnsafePointer<pw_node_info>) {
+        if info.pointee.state == PW_NODE_STATE_ERROR {
+            onNodeFailed?(info.pointee.error.map { String(cString: $0) } ?? "no reason given")
+        } else if info.pointee.change_mask & UInt64(PW_NODE_CHANGE_MASK_PARAMS) != 0 {
+            onFormatsChanged?()
+        }
+    }
+
     fileprivate func offered(_ param: UnsafePointer<spa_pod>) { formats.add(param) }
 }
 
@@ -136,6 +151,7 @@ private enum RemoteEvents {
         let events = UnsafeMutablePointer<pw_node_events>.allocate(capacity: 1)
         events.initialize(to: pw_node_events())
         events.pointee.version = UInt32(PW_VERSION_NODE_EVENTS)
+        events.pointee.info = onNodeInfo
         events.pointee.param = onNodeParam
         return events
     }()
@@ -165,6 +181,10 @@ private func onGlobal(
 }
 
 private func onGlobalRemove(_ context: UnsafeMutableRawPointer?, _ id: UInt32) { remote(context)?.removed(id) }
+
+private func onNodeInfo(_ context: UnsafeMutableRawPointer?, _ info: UnsafePointer<pw_node_info>?) {
+    if let info { remote(context)?.informed(info) }
+}
 
 private func onNodeParam(
     _ context: UnsafeMutableRawPointer?, _ sequence: Int32, _ id: UInt32, _ index: UInt32, _ next: UInt32, _ param: UnsafePointer<spa_pod>?
