@@ -138,7 +138,7 @@ extension PortalError {
         case .timedOut: AgentError(.timedOut, description)
         // The portal connects to PipeWire in this step, and does nothing else.
         case .refused(.openRemote, _, _): AgentError(.pipewireUnavailable, "\(description): see that PipeWire runs, then start again")
-        case .refused, .ended, .malformed, .sessionClosed, .disconnected: AgentError(.failed, description)
+        case .refused, .ended, .malformed, .disconnected: AgentError(.failed, description)
         }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 import DBus
-public import Loop
+import Loop
 
 /// One cast: a portal's session, from the wish to its end.
 ///
@@ -31,25 +31,6 @@ public final class Cast {
     ///
     /// Returns at once; the desktop's own indicator may go out a moment later. Closing again does nothing.
     public func close() { handle(.closeRequested) }
-
-    /// Asks for another connection to PipeWire that sees the granted streams: one for each consumer.
-    ///
-    /// - Parameter completion: called once, later: with the connection, or why there is none.
-    public func openRemote(_ completion: @escaping (Result<FileDescriptor, PortalError>) -> Void) {
-        guard case .streaming = machine.state, let session = machine.sessionPath else {
-            connection.loop.later { completion(.failure(.sessionClosed)) }
-            return
-        }
-        call(.openRemote, [.objectPath(session), .options([:])]) { [weak self] result in
-            guard let self, case .streaming = machine.state else { return completion(.failure(.sessionClosed)) }
-            switch result {
-            case .success(let values):
-                completion(values.first?.asDescriptor.map { .success($0) } ?? .failure(.malformed(.openRemote, "no descriptor")))
-            case .failure(let error):
-                completion(.failure(PortalError(error, at: .openRemote)))
-            }
-        }
-    }
 
     /// Begins. The caller has its cast by now.
     func begin() {

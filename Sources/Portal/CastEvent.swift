@@ -5,7 +5,7 @@ public import Loop
 public struct CastGrant: Sendable {
     /// At least one.
     public let streams: [CastStream]
-    /// A connection to PipeWire that sees these streams only. It serves one consumer: see ``Cast/openRemote(_:)``.
+    /// A connection to PipeWire that sees these streams only. It serves one consumer.
     public let remote: FileDescriptor
     /// What skips the picker next time. A secret, good for one use. Nil where the desktop remembers nothing:
     /// the token that the options carried is used up then.

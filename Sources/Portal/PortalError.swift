@@ -34,8 +34,6 @@ public enum PortalError: Error, Equatable, Sendable {
     case malformed(CastStep, String)
     /// The picker was open for too long.
     case timedOut
-    /// The session is closed already: ``Cast/openRemote(_:)`` came too late.
-    case sessionClosed
     /// The bus is gone.
     case disconnected
 }
@@ -65,8 +63,6 @@ extension PortalError: CustomStringConvertible {
             "the desktop portal's answer to \(step.rawValue) cannot be used: \(detail)"
         case .timedOut:
             "the picker was not answered in time: start again, or allow more time"
-        case .sessionClosed:
-            "the portal's session is closed: start again"
         case .disconnected:
             "the session bus is gone"
         }

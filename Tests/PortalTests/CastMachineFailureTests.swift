@@ -259,7 +259,7 @@ import Testing
             .noPortal("x"), .noScreenCast("x"), .unresponsive(.start), .noSuchSource(asked: .monitor, available: []),
             .noSuchSource(asked: .monitor, available: .window),
             .cursorModeUnavailable(asked: .metadata, available: CursorModes(rawValue: 3)),
-            .refused(.start, name: "a.b", message: "x"), .ended(.start), .malformed(.start, "x"), .timedOut, .sessionClosed, .disconnected,
+            .refused(.start, name: "a.b", message: "x"), .ended(.start), .malformed(.start, "x"), .timedOut, .disconnected,
         ]
         let texts = errors.map(\.description)
         #expect(Set(texts).count == errors.count)

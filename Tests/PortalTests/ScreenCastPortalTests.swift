@@ -94,32 +94,6 @@ import Testing
         #expect(ends.sorted() == (0..<3).flatMap { ["\($0) granted", "\($0) pickerOpened"] })
     }
 
-    @Test func opensARemoteForEachConsumer() throws {
-        let rig = try PortalRig()
-        let cast = rig.start()
-        var results: [Result<FileDescriptor, PortalError>] = []
-        cast.openRemote { results.append($0) }
-        #expect(results.isEmpty)
-        #expect(rig.wait(until: { rig.isGranted && results.count == 1 }))
-        #expect(throws: PortalError.sessionClosed) { try results[0].get() }
-
-        cast.openRemote { results.append($0) }
-        #expect(rig.wait(until: { results.count == 2 }))
-        #expect(try results[1].get().raw != rig.grant?.remote.raw)
-
-        rig.fake.knobs[.openRemote].reply = .error(name: "org.example.No", message: "no")
-        cast.openRemote { results.append($0) }
-        #expect(rig.wait(until: { results.count == 3 }))
-        #expect(throws: PortalError.refused(.openRemote, name: "org.example.No", message: "no")) { try results[2].get() }
-
-        rig.fake.knobs[.openRemote].reply = .never
-        rig.portal.callLimit = .milliseconds(200)
-        cast.openRemote { results.append($0) }
-        cast.close()
-        #expect(rig.wait(until: { results.count == 4 }))
-        #expect(throws: PortalError.sessionClosed) { try results[3].get() }
-    }
-
     @Test func aReceiverMayStartAndCloseInsideOfAnEvent() throws {
         let rig = try PortalRig()
         var casts: [Cast] = []
