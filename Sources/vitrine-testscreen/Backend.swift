@@ -116,7 +116,8 @@ final class Backend {
         if skipsPicker { restoresUsed += 1 }
         ask(call, skipsPicker ? .ok : settings.answer, session: session, picker: !skipsPicker, after: skipsPicker ? 0 : settings.delay) {
             [unowned self] in
-            session.cast = screen.open { [unowned self] cast in grant(call, session, cast) }
+            let cursorMode = session.options["cursor_mode"]?.asUInt32 ?? 1
+            session.cast = screen.open(cursorMode: cursorMode) { [unowned self] cast in grant(call, session, cast) }
         }
     }
 

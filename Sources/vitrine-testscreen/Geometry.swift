@@ -47,8 +47,11 @@ enum Transform: UInt32, CaseIterable {
     /// Whether the buffer lies on its side.
     var exchangesSides: Bool { quarterTurns % 2 == 1 }
 
-    /// Where in the buffer the upright picture's pixel (x, y) is: an origin, and the step for one pixel to the right and one down.
-    func placement(of picture: Size) -> (origin: (x: Int, y: Int), right: (x: Int, y: Int), down: (x: Int, y: Int)) {
+    /// Where in the buffer the upright picture's pixels are: that of the first, and the way to the next at its right and below it.
+    typealias Placement = (origin: (x: Int, y: Int), right: (x: Int, y: Int), down: (x: Int, y: Int))
+
+    /// Where the pixels of an upright picture of that size go.
+    func placement(of picture: Size) -> Placement {
         let (lastX, lastY) = (picture.width - 1, picture.height - 1)
         func place(_ x: Int, _ y: Int) -> (x: Int, y: Int) {
             let x = isFlipped ? lastX - x : x

@@ -43,17 +43,21 @@ final class Screen {
 
     /// Makes the sources of a session.
     ///
+    /// - Parameter cursorMode: what the portal asked for: 1 hidden, 2 in the pixels, 4 metadata.
     /// - Parameter ready: called when the nodes of all exist, possibly before this returns; not when the cast was closed before.
-    func open(_ ready: @escaping (Cast) -> Void) -> Cast {
+    func open(cursorMode: UInt32 = 1, _ ready: @escaping (Cast) -> Void) -> Cast {
         let cast = Cast(expected: Int(settings.streams))
         casts.append(cast)
         if settings.hasDecoy, decoy == nil {
-            decoy = VideoSource(pipeWire, on: loop, index: 0, name: "vitrine-testdecoy", firstNumber: 4_000_000_000, settings: settings)
+            decoy = VideoSource(
+                pipeWire, on: loop, index: 0, name: "vitrine-testdecoy", firstNumber: 4_000_000_000, cursorMode: 1, settings: settings)
         }
         cast.ready = { [unowned cast] in ready(cast) }
         for index in 0..<cast.expected {
             let first = numbers[index] ?? UInt32(index) * Screen.numbersPerStream
-            guard let source = VideoSource(pipeWire, on: loop, index: index, name: name(index), firstNumber: first, settings: settings)
+            guard
+                let source = VideoSource(
+                    pipeWire, on: loop, index: index, name: name(index), firstNumber: first, cursorMode: cursorMode, settings: settings)
             else {
                 continue
             }

@@ -72,6 +72,8 @@ enum DamageReport: String, CaseIterable {
 
 /// What the cursor metadata say.
 enum CursorReport: String, CaseIterable {
+    /// What the portal asked for: nothing, a pointer in the pixels, or `normal`.
+    case asAsked = "as-asked"
     /// Not offered.
     case absent
     /// Shape with the first picture, then positions.
@@ -141,7 +143,9 @@ struct Settings {
     var crop: Rect?
     var transform = Transform.normal
     var hasTransform = true
-    var cursor = CursorReport.absent
+    var cursor = CursorReport.asAsked
+    /// The pointer is part of the pixels.
+    var drawsPointer = false
     var cursorSize = Size(24, 24)
 
     // The conversation.
@@ -162,6 +166,15 @@ struct Settings {
     var cursorModes: UInt32 = 7
     var keepsNode = false
     var hasDecoy = false
+
+    /// The settings of a session with that cursor mode: 1 hidden, 2 in the pixels, 4 metadata.
+    func resolved(cursorMode: UInt32) -> Settings {
+        guard cursor == .asAsked else { return self }
+        var resolved = self
+        resolved.cursor = cursorMode == 4 ? .normal : .absent
+        resolved.drawsPointer = cursorMode == 2
+        return resolved
+    }
 
     /// The size of one stream's picture.
     func size(of stream: Int) -> Size { stream < sizes.count ? sizes[stream] : size }

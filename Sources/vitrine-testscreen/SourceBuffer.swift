@@ -16,18 +16,40 @@ final class SourceBuffer {
         let transform: Transform
         /// The part of the buffer that has the picture.
         let region: Rect
+        private let placement: Transform.Placement
 
         init(_ agreement: Agreement, _ settings: Settings) {
             (self.agreement, transform) = (agreement, settings.transform)
             (stride, offset) = (agreement.stride(settings), Int(settings.offset))
             let region = settings.crop?.clipped(to: Rect(agreement.size)) ?? Rect(agreement.size)
             self.region = region.isEmpty ? Rect(agreement.size) : region
+            let upright =
+                transform.exchangesSides ? Size(self.region.height, self.region.width) : Size(self.region.width, self.region.height)
+            placement = transform.placement(of: upright)
         }
 
         /// The size of the picture, upright.
         var picture: Size {
             let size = Size(region.width, region.height)
             return transform.exchangesSides ? size.turned : size
+        }
+
+        /// Which byte of the buffer an upright picture's pixel begins at.
+        func address(_ x: Int, _ y: Int) -> Int {
+            offset + (region.y + placement.origin.y + x * placement.right.y + y * placement.down.y) * stride
+                + (region.x + placement.origin.x + x * placement.right.x + y * placement.down.x) * agreement.format.bytesPerPixel
+        }
+
+        /// A rectangle of the upright picture, in the buffer's pixels.
+        func place(_ rect: Rect) -> Rect {
+            func at(_ x: Int, _ y: Int) -> (x: Int, y: Int) {
+                (
+                    region.x + placement.origin.x + x * placement.right.x + y * placement.down.x,
+                    region.y + placement.origin.y + x * placement.right.y + y * placement.down.y
+                )
+            }
+            let (first, last) = (at(rect.x, rect.y), at(rect.x + rect.width - 1, rect.y + rect.height - 1))
+            return Rect(min(first.x, last.x), min(first.y, last.y), abs(last.x - first.x) + 1, abs(last.y - first.y) + 1)
         }
     }
 
@@ -102,6 +124,21 @@ final class SourceBuffer {
         stale = []
     }
 
+    /// Draws the pointer over the picture, and remembers that it has to go again.
+    func draw(_ pointer: Pointer, _ layout: Layout, _ canvas: Canvas) {
+        guard let room else { return }
+        let place = pointer.place.clipped(to: Rect(canvas.size))
+        var pixel = canvas.pixel(.red)
+        let written = min(4, layout.agreement.format.bytesPerPixel)
+        for y in 0..<place.height {
+            for x in 0..<place.width where Pointer.isOpaque(x, y) {
+                let target = layout.address(place.x + x, place.y + y)
+                if target >= 0, target + written <= room.length { memcpy(room.base + target, &pixel, written) }
+            }
+        }
+        markStale([place])
+    }
+
     /// Fills the buffer with what nobody may show.
     func fillWithGarbage(seed: UInt32) {
         guard let room else { return }
@@ -112,17 +149,12 @@ final class SourceBuffer {
     private func copy(_ rect: Rect, from canvas: Canvas, to room: (base: UnsafeMutableRawPointer, length: Int), _ layout: Layout) {
         guard !rect.isEmpty else { return }
         let bytes = layout.agreement.format.bytesPerPixel
-        let placement = layout.transform.placement(of: canvas.size)
-        func address(_ x: Int, _ y: Int) -> Int {
-            layout.offset + (layout.region.y + placement.origin.y + x * placement.right.y + y * placement.down.y) * layout.stride
-                + (layout.region.x + placement.origin.x + x * placement.right.x + y * placement.down.x) * bytes
-        }
         let written = min(4, bytes)
         let isStraight = layout.transform == .normal && bytes == 4
-        let step = placement.right.x * bytes + placement.right.y * layout.stride
+        let step = layout.address(1, 0) - layout.address(0, 0)
         for y in rect.y..<(rect.y + rect.height) {
             let from = canvas.pixels + y * canvas.size.width + rect.x
-            let to = address(rect.x, y)
+            let to = layout.address(rect.x, y)
             let last = to + (rect.width - 1) * step
             // Short memory ends before the picture does.
             guard min(to, last) >= 0, max(to, last) + written <= room.length else { continue }

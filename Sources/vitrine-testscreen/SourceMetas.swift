@@ -10,8 +10,7 @@ struct Announcement {
     var isCorrupted = false
     /// What changed since the buffer before.
     var damage: [Rect]
-    /// Where the pointer is, upright; nil when there is none to report.
-    var pointer: (x: Int, y: Int)?
+    var pointer: Pointer
     /// Whether the pointer's shape goes with it.
     var hasShape = false
 }
@@ -63,7 +62,7 @@ struct MetadataWriter {
         var report: [spa_region] =
             switch settings.damage {
             case .absent, .empty: []
-            case .exact: damage.map { place($0).region }
+            case .exact: damage.map { layout.place($0).region }
             case .full: [whole.region]
             case .huge: [Rect(-1_000_000, -1_000_000, 4_000_000, 4_000_000).region]
             case .garbage:
@@ -79,26 +78,14 @@ struct MetadataWriter {
         if report.count < room { regions[report.count].region = spa_region() }
     }
 
-    /// A rectangle of the upright picture, in the buffer.
-    private func place(_ rect: Rect) -> Rect {
-        let placement = layout.transform.placement(of: layout.picture)
-        func at(_ x: Int, _ y: Int) -> (x: Int, y: Int) {
-            (
-                layout.region.x + placement.origin.x + x * placement.right.x + y * placement.down.x,
-                layout.region.y + placement.origin.y + x * placement.right.y + y * placement.down.y
-            )
-        }
-        let (first, last) = (at(rect.x, rect.y), at(rect.x + rect.width - 1, rect.y + rect.height - 1))
-        return Rect(min(first.x, last.x), min(first.y, last.y), abs(last.x - first.x) + 1, abs(last.y - first.y) + 1)
-    }
-
     private func writeCursor(_ announcement: Announcement, _ buffer: UnsafeMutablePointer<spa_buffer>) {
         guard settings.cursor != .absent, let meta = spa_buffer_find_meta(buffer, SPA_META_Cursor.rawValue),
             let memory = meta.pointee.data, Int(meta.pointee.size) >= MemoryLayout<spa_meta_cursor>.size
         else { return }
         let cursor = memory.assumingMemoryBound(to: spa_meta_cursor.self)
         cursor.pointee = spa_meta_cursor()
-        guard let pointer = announcement.pointer, settings.cursor != .invalid else { return }
+        guard settings.cursor != .invalid else { return }
+        let pointer = announcement.pointer.place
         cursor.pointee.id = 1
         cursor.pointee.position = spa_point(x: Int32(clamping: pointer.x), y: Int32(clamping: pointer.y))
         guard announcement.hasShape || settings.cursor != .normal else { return }
@@ -125,12 +112,11 @@ struct MetadataWriter {
         bitmap.pointee.stride = Int32(clamping: size.width * 4)
     }
 
-    /// A red triangle with its tip at the top left, the rest transparent.
     private func paintShape(_ memory: UnsafeMutableRawPointer) {
         let pixels = memory.assumingMemoryBound(to: UInt32.self)
         let red = VideoFormat.BGRA.pixel(.red, rest: 255)
         for y in 0..<settings.cursorSize.height {
-            for x in 0..<settings.cursorSize.width { pixels[y * settings.cursorSize.width + x] = x <= y ? red : 0 }
+            for x in 0..<settings.cursorSize.width { pixels[y * settings.cursorSize.width + x] = Pointer.isOpaque(x, y) ? red : 0 }
         }
     }
 }

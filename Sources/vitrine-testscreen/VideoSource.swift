@@ -21,6 +21,8 @@ final class VideoSource {
     var bufferCount: Int { buffers.count }
 
     private var settings: Settings
+    private let cursorMode: UInt32
+    private var pointer: Pointer
     private let pipeWire: PipeWire
     private let loop: EventLoop
     private let stream: OpaquePointer
@@ -49,7 +51,9 @@ final class VideoSource {
     /// Offers a node of that name; it exists once ``onNode`` was called.
     ///
     /// - Parameter firstNumber: one less than the number of the first picture.
-    init?(_ pipeWire: PipeWire, on loop: EventLoop, index: Int, name: String, firstNumber: UInt32, settings: Settings) {
+    init?(_ pipeWire: PipeWire, on loop: EventLoop, index: Int, name: String, firstNumber: UInt32, cursorMode: UInt32, settings: Settings) {
+        let settings = settings.resolved(cursorMode: cursorMode)
+        (self.cursorMode, pointer) = (cursorMode, Pointer(settings.size(of: index), size: settings.cursorSize))
         (self.pipeWire, self.loop, self.index, self.settings, lastNumber) = (pipeWire, loop, index, settings, firstNumber)
         let items = [
             (PW_KEY_MEDIA_CLASS, "Video/Source"), (PW_KEY_MEDIA_ROLE, "Screen"), (PW_KEY_NODE_NAME, name),
@@ -106,7 +110,7 @@ final class VideoSource {
 
     /// Takes new settings and does what they ask of a source that runs.
     func apply(_ new: Settings, _ effects: [Knob.Effect]) {
-        settings = new
+        settings = new.resolved(cursorMode: cursorMode)
         if effects.contains(.repaint) {
             repaint()
             owesPicture = true
@@ -186,6 +190,7 @@ final class VideoSource {
         let layout = SourceBuffer.Layout(agreement, settings)
         painter = Painter(
             size: layout.picture, format: agreement.format, rest: settings.unusedByte, workload: settings.workload, number: lastNumber &+ 1)
+        pointer = Pointer(layout.picture, size: settings.cursorSize)
         isFresh = true
         for buffer in buffers.values { buffer.markStale(nil) }
     }
@@ -306,20 +311,16 @@ final class VideoSource {
         sequence += settings.gapEvery > 0 && sequence % UInt64(settings.gapEvery) == 0 ? 10 : 1
         let content = spoiled(wanted)
         let layout = SourceBuffer.Layout(agreement, settings)
-        var damage = [Rect(painter.canvas.size)]
-        if content == .next, !isFresh {
-            damage = painter.advance()
-            for buffer in buffers.values { buffer.markStale(damage) }
+        let damage = draw(content, on: painter, layout)
+        if let own = buffers[buffer] {
+            if content == .next || content == .same {
+                own.update(from: painter.canvas, layout)
+                if settings.drawsPointer { own.draw(pointer, layout, painter.canvas) }
+            } else {
+                own.fillWithGarbage(seed: UInt32(truncatingIfNeeded: sequence))
+            }
         }
-        let own = buffers[buffer]
-        if content == .next || content == .same {
-            isFresh = false
-            own?.update(from: painter.canvas, layout)
-        } else {
-            own?.fillWithGarbage(seed: UInt32(truncatingIfNeeded: sequence))
-        }
-        var announcement = Announcement(sequence: sequence, isCorrupted: content == .corruptHeader, damage: damage)
-        announcement.pointer = (Int(sequence * 3) % max(1, layout.picture.width), Int(sequence * 2) % max(1, layout.picture.height))
+        var announcement = Announcement(sequence: sequence, isCorrupted: content == .corruptHeader, damage: damage, pointer: pointer)
         announcement.hasShape = framesSent % 30 == 0
         guard let spa = buffer.pointee.buffer else { return false }
         MetadataWriter(settings: settings, layout: layout, start: start).write(announcement, into: spa)
@@ -328,6 +329,27 @@ final class VideoSource {
         pw_stream_trigger_process(stream)
         framesSent += 1
         return true
+    }
+
+    /// Paints the next picture where there is to be one.
+    ///
+    /// - Returns: what is different from the picture before.
+    private func draw(_ content: Content, on painter: Painter, _ layout: SourceBuffer.Layout) -> [Rect] {
+        let old = pointer.place
+        switch content {
+        case .next where !isFresh:
+            if settings.workload == .moving { pointer.move() }
+            let damage = painter.advance()
+            for buffer in buffers.values { buffer.markStale(damage) }
+            return settings.drawsPointer && old != pointer.place ? damage + [old, pointer.place] : damage
+        case .next, .same:
+            isFresh = false
+            return [Rect(layout.picture)]
+        case .cursorOnly:
+            pointer.move()
+            return []
+        case .corruptHeader, .corruptChunk: return [Rect(layout.picture)]
+        }
     }
 
     private func spoiled(_ content: Content) -> Content {
