@@ -91,7 +91,9 @@ public final class FramePool: Sendable {
                 return .noSlot
             }
         }
-        let (target, stale, previous) = state.withLock { $0.lookUp(index, damage) }
+        // In two steps: Swift 6.0 does not take the labelled tuple of a closure apart.
+        let found = state.withLock { $0.lookUp(index, damage) }
+        let (target, stale, previous) = found
         defer { if let previous { release(previous.slot) } }
         guard let planes = target?.view, fill(planes, stale) else {
             abandon(index)

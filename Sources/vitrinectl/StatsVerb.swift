@@ -76,12 +76,13 @@ struct StatsReport {
             let text = { (name: String) in printable(properties[name]?.asString ?? "") }
             let counters = Self.counters(properties)
             let codec = text("Codec")
-            readerTable.add(
-                [
-                    path.text.split(separator: "/").last.map(String.init) ?? path.text,
-                    codec.isEmpty ? text("Format") : "\(text("Format")) \(codec)",
-                    properties["Size"].flatMap(Size.init)?.description ?? "-",
-                ] + columns.map { counters[$0].map { "\($0)" } ?? "-" } + [text("SubscriberIdentity")])
+            var row = [
+                path.text.split(separator: "/").last.map(String.init) ?? path.text,
+                codec.isEmpty ? text("Format") : "\(text("Format")) \(codec)",
+                properties["Size"].flatMap(Size.init)?.description ?? "-",
+            ]
+            for column in columns { row.append(counters[column].map { "\($0)" } ?? "-") }
+            readerTable.add(row + [text("SubscriberIdentity")])
         }
         lines += readerTable.lines
         return lines
@@ -92,20 +93,22 @@ struct StatsReport {
             "track": .string(path.text),
             "state": .string(track?.state ?? "idle"),
             "counters": Self.json(track?.statistics ?? [:]),
-            "readers": .array(
-                readers.map { path, properties in
-                    let value = { (name: String) in properties[name].map(JSON.init) ?? .null }
-                    return .members([
-                        "path": .string(path.text),
-                        "subscriber": value("Subscriber"),
-                        "identity": value("SubscriberIdentity"),
-                        "format": value("Format"),
-                        "codec": value("Codec"),
-                        "size": properties["Size"].flatMap(Size.init)?.json ?? .null,
-                        "paused": value("Paused"),
-                        "counters": Self.json(Self.counters(properties)),
-                    ])
-                }),
+            "readers": .array(readers.map { Self.json($0, $1) }),
+        ])
+    }
+
+    private static func json(_ reader: ObjectPath, _ properties: [String: Value]) -> JSON {
+        func value(_ name: String) -> JSON { properties[name].map(JSON.init) ?? .null }
+        let size: JSON = properties["Size"].flatMap(Size.init)?.json ?? .null
+        return .members([
+            "path": .string(reader.text),
+            "subscriber": value("Subscriber"),
+            "identity": value("SubscriberIdentity"),
+            "format": value("Format"),
+            "codec": value("Codec"),
+            "size": size,
+            "paused": value("Paused"),
+            "counters": json(counters(properties)),
         ])
     }
 

@@ -71,8 +71,10 @@ final class StatusReport {
         case .presetTooHigh(let word): (name, preset) = ("preset-too-high", .string(word))
         case nil, .changed, .agentCame, .agentLeft: break
         }
-        let text = { (text: String?) in text.map(JSON.string) ?? .null }
-        let filled = { (text: String?) in text.flatMap { $0.isEmpty ? nil : JSON.string($0) } ?? .null }
+        func text(_ text: String?) -> JSON { text.map(JSON.string) ?? .null }
+        func filled(_ text: String?) -> JSON { text.flatMap { $0.isEmpty ? nil : JSON.string($0) } ?? .null }
+        let size: JSON = track?.size?.json ?? .null
+        let startedAt: JSON = track.flatMap { $0.startedAt == 0 ? nil : .unsigned($0.startedAt) } ?? .null
         return .members([
             "event": .string(name),
             "reason": reason,
@@ -87,9 +89,9 @@ final class StatusReport {
             "muted": .bool(track?.isMuted ?? false),
             "preset": filled(track?.preset),
             "title": text(track?.title),
-            "size": track?.size?.json ?? .null,
+            "size": size,
             "sources": .array(track?.sources.map(\.json) ?? []),
-            "started-at": track.flatMap { $0.startedAt == 0 ? nil : .unsigned($0.startedAt) } ?? .null,
+            "started-at": startedAt,
             "readers": .unsigned(UInt64(track?.subscriptions.count ?? 0)),
             "last-error-name": filled(track?.lastErrorName),
             "last-error": filled(track?.lastError),

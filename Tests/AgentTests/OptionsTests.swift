@@ -48,7 +48,7 @@ import Testing
     ]
 
     @Test(arguments: wrong) func refusesWhatIsWrongAndNamesTheKey(key: String, value: Value) {
-        let error = #expect(throws: AgentError.self) { _ = try track([key: value]) }
+        let error = failure { try track([key: value]) }
         #expect(error?.name == .invalidArgs)
         #expect(error?.message.contains("\"\(key)\"") == true, "\(error?.message ?? "")")
     }
@@ -64,7 +64,7 @@ import Testing
     ]
 
     @Test(arguments: unbuilt) func saysWhatIsNotBuiltUnlessItIsTheDefault(key: String, asked: Value, standard: Value) throws {
-        let error = #expect(throws: AgentError.self) { _ = try track([key: asked]) }
+        let error = failure { try track([key: asked]) }
         #expect(error?.name == .unsupported)
         #expect(error?.message.contains(key) == true)
         _ = try track([key: standard])
@@ -94,14 +94,14 @@ import Testing
         ("sound", .bool(true), "InvalidArgs"),
     ])
     func refusesSubscribeOptions(key: String, value: Value, name: String) {
-        let error = #expect(throws: AgentError.self) { _ = try SubscribeOptions([key: value]) }
+        let error = failure { try SubscribeOptions([key: value]) }
         #expect(error?.name.rawValue == name)
         #expect(error?.message.contains(key) == true)
     }
 
     @Test func presetsAreThoseOfTheContract() throws {
         #expect(Preset.all.map(\.name) == ["h360p", "h480p", "h720p", "h1080p", "h1440p", "h2160p", "native"])
-        #expect(Preset.standard == (try Preset.named("h1080p")))
+        #expect(try Preset.standard == Preset.named("h1080p"))
         #expect(try Preset.named("h720p").nextLower?.name == "h480p")
         #expect(try Preset.named("h360p").nextLower == nil)
     }

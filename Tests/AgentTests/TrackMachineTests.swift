@@ -32,7 +32,7 @@ import Testing
 
     @Test func refusesABroadcastInIdleWithTheRemedy() {
         var machine = TrackMachine()
-        let error = #expect(throws: AgentError.self) { _ = try machine.startBroadcast() }
+        let error = failure { try machine.startBroadcast() }
         #expect(error?.name == .notListening)
         #expect(error?.message.contains("StartCapture") == true)
     }
@@ -51,7 +51,7 @@ import Testing
 
     @Test func isBusyWhileItChoosesOrIsActive() throws {
         for var machine in [try choosing(), try active()] {
-            let error = #expect(throws: AgentError.self) { _ = try machine.startBroadcast() }
+            let error = failure { try machine.startBroadcast() }
             #expect(error?.name == .busy)
         }
     }

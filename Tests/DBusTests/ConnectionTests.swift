@@ -84,13 +84,16 @@ import Testing
         #expect(try echo(.array(of: "v", [.variant(structures)])) != nil)
     }
 
-    @Test(arguments: [
-        Value.string("a\0b"), .structure([]), .array(of: "s", [.uint32(1)]), .array(of: "ss", []), .array(of: "", []),
+    // Not in the attribute: Swift 6.0 crashes on a closure there.
+    private static let unsendable: [Value] = [
+        .string("a\0b"), .structure([]), .array(of: "s", [.uint32(1)]), .array(of: "ss", []), .array(of: "", []),
         .dictionary(key: "v", value: "s", []), .dictionary(key: "ss", value: "s", []), .dictionary(key: "s", value: "", []),
         .dictionary(key: "s", value: "v", [Value.Entry(key: .string("a"), value: .string("b"))]),
         .array(of: "(s)", [.structure([.string("\0")])]), .options(["\0": .byte(1)]),
         .structure((0..<300).map { _ in .byte(1) }), (0..<33).reduce(Value.byte(1)) { value, _ in .structure([value]) },
-    ])
+    ]
+
+    @Test(arguments: unsendable)
     func whatCannotBeSentIsRefused(_ value: Value) throws {
         guard case .malformed = failure({ () throws(DBusError) in try echo(value) }) else {
             Issue.record("\(value) was sent")

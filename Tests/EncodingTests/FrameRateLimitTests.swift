@@ -36,7 +36,8 @@ import Testing
     }
 
     @Test func jitterHoldsNothingUp() {
-        let arrivals = (0..<60).map { $0 * 100 / 3 + [0, 7, -6, 3][$0 % 4] + 10 }
+        let jitter = [0, 7, -6, 3]
+        let arrivals = (0..<60).map { (index: Int) -> Int in index * 100 / 3 + jitter[index % 4] + 10 }
         #expect(taken(30, of: arrivals) == arrivals)
     }
 
