@@ -55,7 +55,7 @@ struct BlockMap {
         hasBlurred = blurred
     }
 
-    /// Selects the blurred blocks that have stood still long enough, and are the most blurred of these.
+    /// Selects, beside what is selected already, the blurred blocks that have stood still long enough, and are the most blurred of these.
     ///
     /// - Returns: the coarsest quantizer to encode them with; nil when there are none.
     mutating func selectForRefinement(at now: Instant) -> Int? {
@@ -63,8 +63,8 @@ struct BlockMap {
         for index in selected.indices where changes[index] + BlockMap.settlingTime <= now { worst = max(worst, quantizers[index]) }
         guard worst > BlockMap.sharpQuantizer else { return nil }
         let step = BlockMap.steps.first { $0 + BlockMap.leastGain <= worst } ?? BlockMap.sharpQuantizer
-        for index in selected.indices {
-            selected[index] = quantizers[index] > step && changes[index] + BlockMap.settlingTime <= now ? 1 : 0
+        for index in selected.indices where quantizers[index] > step && changes[index] + BlockMap.settlingTime <= now {
+            selected[index] = 1
         }
         return Int(step)
     }

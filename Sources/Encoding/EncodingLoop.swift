@@ -23,6 +23,8 @@ final class EncodingLoop {
     private static let greatestKeyFrameDistance = 3_000
     /// Requests that come sooner than this after a key frame share the next one.
     private static let keyFrameInterval = Duration.milliseconds(100)
+    /// How long no picture may have come before one is sent that only makes still blocks sharper.
+    private static let refinementQuiet = Duration.milliseconds(100)
     /// The coarsest quantizer of the first key frame, and of one of a screen that stands still: who joins must not blur the others' picture.
     private static let (firstQuantizer, stillQuantizer) = (36, 24)
 
@@ -40,6 +42,8 @@ final class EncodingLoop {
     private var keyFrameTimer: Timer?
     private var lastKeyFrame = Instant(nanoseconds: 0)
     private var nextRefinement = Instant(nanoseconds: 0)
+    /// Whether the next picture is to make still blocks sharper too.
+    private var refinementRides = false
 
     private var isStopped = false
     private var isSuspended = true
@@ -161,7 +165,7 @@ final class EncodingLoop {
         }
         if let lease = takeNewest() {
             let isChanged = try draw(lease, now)
-            let (time, arrival) = EncodingLoop.times(of: lease.info)
+            let (time, arrival) = EncodingLoop.times(of: lease.info, at: now)
             // The slot goes back before the picture is encoded.
             _ = consume lease
             if isChanged || wantsKeyFrame {
@@ -170,7 +174,8 @@ final class EncodingLoop {
                 try encodeCanvas(at: time, arrival: arrival, asked: now)
             }
         } else if wantsKeyFrame && isCurrent && options.codec == .vp8 {
-            try encodeCanvas(at: now, arrival: nil, asked: now)
+            // Of a picture that has only just been shown it takes the time, so that it lies no nearer to the next one.
+            try encodeCanvas(at: now - lastTime < limit.interval ? lastTime : now, arrival: nil, asked: now)
         } else {
             pool.setNextDue(reader, limit.due)
         }
@@ -226,8 +231,20 @@ final class EncodingLoop {
             let isStill = lastChange + BlockMap.settlingTime <= asked
             if isFirst || isStill { request.greatestQuantizer = isFirst ? EncodingLoop.firstQuantizer : EncodingLoop.stillQuantizer }
         }
-        try codec.setBitrate(options.rates.bitrate(for: codec.size))
-        try encode(with: codec, request, at: time, arrival: arrival)
+        var isRefined = false
+        if refinementRides && !request.isKeyFrame, let quantizer = blocks.selectForRefinement(at: asked) {
+            request.greatestQuantizer = quantizer
+            isRefined = true
+        }
+        let bitrate = options.rates.bitrate(for: codec.size)
+        try codec.setBitrate(bitrate)
+        let bytes = try encode(with: codec, request, at: time, arrival: arrival)
+        if isRefined || request.isKeyFrame {
+            refinementRides = false
+            refinementTimer?.cancel()
+            refinementTimer = nil
+        }
+        if isRefined { nextRefinement = asked + pause(after: bytes, bitrate: bitrate, at: asked) }
         scheduleRefinement()
     }
 
@@ -273,18 +290,19 @@ final class EncodingLoop {
         return true
     }
 
-    /// Sends the last picture once more, at the present time.
+    /// Sends the last picture once more, at the present time, or when the next one would be due if that is later.
     private func repeatPicture(isKeyFrame: Bool) {
         guard shown == .picture || shown == .placeholder else { return }
+        let time = max(.now, lastTime + limit.interval)
         do throws(EncodingError) {
             guard let codec else {
-                sendRaw(at: .now, isPlaceholder: shown == .placeholder, isRepetition: true)
+                sendRaw(at: time, isPlaceholder: shown == .placeholder, isRepetition: true)
                 return
             }
             blocks.selectNothing()
             let request = VP8Encoder.Request(
                 isKeyFrame: isKeyFrame, isReference: isKeyFrame, greatestQuantizer: EncodingLoop.stillQuantizer)
-            try encode(with: codec, request, at: .now, isPlaceholder: shown == .placeholder)
+            try encode(with: codec, request, at: time, isPlaceholder: shown == .placeholder)
         } catch {
             fail(error)
         }
@@ -342,9 +360,23 @@ final class EncodingLoop {
     private func refine() {
         guard let codec, isCurrent, shown == .picture, !isHidden, !isSuspended else { return }
         let now = Instant.now
+        // While pictures come it rides on the next of them: one of its own would be one more than the frame rate that was asked for.
+        let quiet = lastTime + max(limit.interval, EncodingLoop.refinementQuiet)
+        if now < quiet {
+            refinementRides = true
+            refinementTimer = loop.at(quiet) { [unowned self] in
+                refinementTimer = nil
+                refine()
+            }
+            return
+        }
+        refinementRides = false
+        blocks.selectNothing()
         if let quantizer = blocks.selectForRefinement(at: now) {
             do throws(EncodingError) {
                 let bytes = try encode(with: codec, VP8Encoder.Request(greatestQuantizer: quantizer), at: now)
+                limit.note(now)
+                pool.setNextDue(reader, limit.due)
                 nextRefinement = now + pause(after: bytes, bitrate: options.rates.bitrate(for: codec.size), at: now)
             } catch {
                 fail(error)
@@ -365,7 +397,7 @@ final class EncodingLoop {
     private func cancelTimers() {
         limitTimer?.cancel()
         refinementTimer?.cancel()
-        (limitTimer, refinementTimer) = (nil, nil)
+        (limitTimer, refinementTimer, refinementRides) = (nil, nil, false)
     }
 
     // MARK: - The end
@@ -386,7 +418,10 @@ final class EncodingLoop {
     }
 
     /// When a frame was shown, if its producer says something that can be, else when it came; and when it came.
-    private static func times(of info: FrameInfo) -> (time: Instant, arrival: Instant) {
+    ///
+    /// One that was there long before, on a screen that stands still, is shown to its reader from now on, and says nothing of latency.
+    private static func times(of info: FrameInfo, at now: Instant) -> (time: Instant, arrival: Instant?) {
+        guard now - info.arrival < .seconds(1) else { return (now, nil) }
         let isLikely = info.time <= info.arrival && info.arrival - info.time < .seconds(1)
         return (isLikely ? info.time : info.arrival, info.arrival)
     }

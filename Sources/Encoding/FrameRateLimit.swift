@@ -5,7 +5,8 @@ import Loop
 ///
 /// A picture may come half an interval early, so that a source of just that rate is never held up by the jitter of its frames.
 struct FrameRateLimit {
-    private var interval: Duration
+    /// The time from one picture to the next; zero without a limit.
+    private(set) var interval: Duration
     /// When the next picture is due, were they all spaced evenly.
     private var schedule = Instant(nanoseconds: 0)
 

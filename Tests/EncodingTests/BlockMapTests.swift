@@ -38,8 +38,21 @@ import Testing
         map.selected = [0, 1]
         map.noteChanges(at: begin + .seconds(1))
         map.noteEncoded(quantizer: 50)
+        map.selectNothing()
         #expect(map.selectForRefinement(at: begin + .seconds(1)) == 40)
         #expect(map.selected == [1, 0])
+    }
+
+    /// The refinement of still blocks rides on a picture of those that move.
+    @Test func whatIsSelectedStaysSelected() {
+        var map = BlockMap(size: PixelSize(width: 32, height: 16))
+        map.selectAll()
+        map.noteChanges(at: begin)
+        map.noteEncoded(quantizer: 50)
+        map.selected = [0, 1]
+        map.noteChanges(at: begin + .seconds(1))
+        #expect(map.selectForRefinement(at: begin + .seconds(1)) == 40)
+        #expect(map.selected == [1, 1])
     }
 
     @Test func aStepThatWouldShowNothingIsLeftOut() {
@@ -60,6 +73,7 @@ import Testing
         map.noteEncoded(quantizer: 25)
         map.selected = [0, 1]
         map.noteEncoded(quantizer: 48)
+        map.selectNothing()
         #expect(map.selectForRefinement(at: begin + .seconds(1)) == 40)
         #expect(map.selected == [0, 1])
         map.noteEncoded(quantizer: 25)
