@@ -27,7 +27,7 @@ final class CaptureStream {
     private static let firstPictureLimit = Duration.seconds(1)
 
     /// How often a stream is connected anew because the daemon gave it buffers without memory.
-    private static let reconnectionLimit = 3
+    private static let reconnectionLimit = 5
     /// What a session manager needs to get to know a source that has just appeared.
     private static let reconnectionDelay = Duration.milliseconds(200)
 
@@ -244,8 +244,9 @@ final class CaptureStream {
 
     func streamAdded(_ buffer: UnsafeMutablePointer<pw_buffer>) {
         guard let spa = buffer.pointee.buffer, spa.pointee.n_datas > 0, let datas = spa.pointee.datas else { return }
-        if datas[0].type == SPA_ID_INVALID && reconnections < CaptureStream.reconnectionLimit {
-            return reconnect("its buffers came without memory")
+        // All buffers of a link come so; the first of them has it replaced.
+        if datas[0].type == SPA_ID_INVALID, isReconnecting || reconnections < CaptureStream.reconnectionLimit {
+            return reconnect("its buffers came without memory", after: reconnections == 0 ? .zero : CaptureStream.reconnectionDelay)
         }
         do throws(CaptureError) {
             buffer.pointee.user_data = Unmanaged.passRetained(try MappedBuffer(datas[0])).toOpaque()
