@@ -29,6 +29,7 @@ struct Program {
     func run() -> Int32 {
         if let code = readOptions() { return code }
         signal(SIGPIPE, SIG_IGN)
+        Environment.returnFreedBlocks()
         do {
             let loop = try EventLoop()
             var agent: Agent?
