@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-/// Who may do what (design, section 3), in one place.
+/// Who may do what (README.md, "Who may do what"), in one place.
 ///
 /// The boundary is the sandbox. Programs of the same user outside one can read each other's memory: between them the rules guard
 /// against accidents.

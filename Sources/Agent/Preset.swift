@@ -16,7 +16,7 @@ struct Preset: Equatable, Sendable {
         Preset("h360p", 640, 360, 15, 500_000),
         Preset("h480p", 854, 480, 20, 900_000),
         Preset("h720p", 1280, 720, 30, 2_000_000),
-        Preset("h1080p", 1920, 1080, 30, 4_000_000),
+        standard,
         Preset("h1440p", 2560, 1440, 30, 7_000_000),
         Preset("h2160p", 3840, 2160, 30, 14_000_000),
         Preset("native", 0, 0, 60, 0),

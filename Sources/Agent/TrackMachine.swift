@@ -62,7 +62,7 @@ struct End: Equatable, Sendable {
     let detail: String
 }
 
-/// The states of a track (design: idle, listening, choosing, active) without any input or output.
+/// The states of a track (idle, listening, choosing, active) without any input or output.
 ///
 /// Events come in as method calls and actions go out, for ``Track`` to execute in order. What belongs to a start carries its
 /// generation: events of an earlier one are ignored.

@@ -21,7 +21,7 @@ final class Transport {
     /// Connects and says Hello. Blocks meanwhile: for the program's start only.
     static func open(_ address: BusAddress, on loop: EventLoop) throws(DBusError) -> (transport: Transport, uniqueName: BusName) {
         guard let text = address.text else {
-            throw .cannotConnect("Neither DBUS_SESSION_BUS_ADDRESS nor XDG_RUNTIME_DIR is set.")
+            throw .cannotConnect("neither DBUS_SESSION_BUS_ADDRESS nor XDG_RUNTIME_DIR is set")
         }
         var error = CDBus.DBusError()
         dbus_error_init(&error)

@@ -126,7 +126,7 @@ final class SourceBuffer {
 
     /// Draws the pointer over the picture, and remembers that it has to go again.
     func draw(_ pointer: Pointer, _ layout: Layout, _ canvas: Canvas) {
-        guard let room else { return }
+        guard let room, Grid(size: canvas.size).isReadable else { return }
         let place = pointer.place.clipped(to: Rect(canvas.size))
         var pixel = canvas.pixel(.red)
         let written = min(4, layout.agreement.format.bytesPerPixel)

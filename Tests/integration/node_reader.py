@@ -45,6 +45,7 @@ def describe(sample, stride):
         return {
             "width": width, "height": height, "pts": buffer.pts, "number": reading and reading.number, "size": reading and reading.size,
             "orientation": reading and reading.orientation, "box": reading and reading.box, "channels": reading and reading.channels,
+            "red": int(((image[:, :, 0] > 200) & (image[:, :, 1:].max(axis=2) < 60)).sum()),
             "mean": [round(float(part)) for part in image.reshape(-1, 3).mean(axis=0)],
         }
     finally:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The test screen behind the real xdg-desktop-portal, seen by a portal client and a PipeWire consumer that are not ours."""
 
-import os
 import signal
 import subprocess
 import xml.etree.ElementTree
@@ -12,7 +11,7 @@ from gi.repository import GLib
 
 import picture
 from bus import BusError
-from harness import BACKEND, PORTAL, TEST_SCREEN, Session, program
+from harness import PORTAL, PORTAL_PATH, SCREEN_CAST, TEST_SCREEN, Session, program
 from processes import wait_until
 from screen import SCREEN_PATH, Cast, NodeReader, TestScreen
 
@@ -275,6 +274,37 @@ def test_still_screen_sends_one_picture_to_each_consumer(world, screen, cast):
             second.wait_for_frames(1)
             assert second.frames[0]["number"] == first.frames[0]["number"]
         assert screen.get("FramesProduced") == produced + 1
+
+
+def test_pointer_is_in_the_pixels_when_asked(world, screen, cast):
+    red = {}
+    for mode in (1, 2, 4):
+        cast = Cast(cast.client)
+        (node, _), = cast.granted(cursor_mode=GLib.Variant("u", mode))
+        with cast.watch(world, node) as reader:
+            frames = reader.wait_for_frames(10)
+        assert all(frame["size"] == [1280, 720] for frame in frames)
+        red[mode] = max(frame["red"] for frame in frames)
+        cast.close()
+        screen.wait_until("Streams", [])
+    assert red[1] == red[4] and red[2] > red[1] + 200, red
+
+
+def test_masks_reach_the_portal(screen, cast):
+    screen.configure(source_types=1, cursor_modes=3)
+    get = cast.client.get
+    wait_until(lambda: get(PORTAL, PORTAL_PATH, SCREEN_CAST, "AvailableSourceTypes") == 1, "the portal's source types")
+    wait_until(lambda: get(PORTAL, PORTAL_PATH, SCREEN_CAST, "AvailableCursorModes") == 3, "the portal's cursor modes")
+
+
+def test_error_and_unlink(world, screen, cast):
+    (node, _), = cast.granted()
+    with cast.watch(world, node) as reader:
+        reader.wait_for_frames(2)
+        screen.unlink()
+        screen.wait_until("Streams", lambda streams: not streams or not streams[0].get("consumers"))
+    screen.set_error("no more")
+    screen.wait_until("Streams", lambda streams: streams[0]["state"] == "error")
 
 
 def test_manual_pictures(screen, watch):
