@@ -65,6 +65,11 @@ struct TrackOptions: Equatable, Sendable {
     var effectiveFrameRate: UInt32 { frameRate ?? preset.frameRate }
     var effectiveBitrate: UInt32 { bitrate ?? preset.bitrate }
 
+    /// Most identities that one track lets subscribe.
+    static let greatestAllowCount = 256
+    static let tooManyAllowed = AgentError(
+        .limitExceeded, "\"allow\" holds more than \(greatestAllowCount) identities: take some back with Disallow first")
+
     /// Keys that a running broadcast follows.
     static let liveKeys: Set<String> = ["preset", "max-size", "fps", "bitrate", "title", "allow", "crop", "masks"]
 
@@ -81,6 +86,7 @@ struct TrackOptions: Equatable, Sendable {
         if let mode = try reader.takeString("cursor") { try setCursor(mode) }
         if let text = try reader.takeString("title") { title = try Self.checkTitle(text) }
         if let names = try reader.take("allow", "as", { $0.asArray?.allOrNone { $0.asString } }) {
+            guard names.count <= TrackOptions.greatestAllowCount else { throw TrackOptions.tooManyAllowed }
             allow = []
             for name in names where !allow.contains(name) { allow.append(try Self.checkIdentity("allow", name)) }
         }

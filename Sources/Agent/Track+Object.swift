@@ -157,7 +157,10 @@ extension Track {
     private func handleAllow(_ call: Call) {
         do throws(AgentError) {
             let name = try TrackOptions.checkIdentity("identity", call.arguments[0].asString ?? "")
-            if !options.allow.contains(name) { options.allow.append(name) }
+            if !options.allow.contains(name) {
+                guard options.allow.count < TrackOptions.greatestAllowCount else { throw TrackOptions.tooManyAllowed }
+                options.allow.append(name)
+            }
             watchAllowed()
             publish()
             call.reply()

@@ -70,6 +70,13 @@ import Testing
         _ = try track([key: standard])
     }
 
+    @Test func boundsTheListOfThoseWhoMaySubscribe() throws {
+        let names = (0...TrackOptions.greatestAllowCount).map { "exe:/\($0)" }
+        #expect(try track(["allow": .strings(names.dropLast())]).allow.count == TrackOptions.greatestAllowCount)
+        let error = failure { _ = try track(["allow": .strings(names)]) }
+        #expect(error?.name == .limitExceeded)
+    }
+
     @Test func readsStartOptions() throws {
         var reader = OptionReader(["wait": .bool(true), "timeout": .uint32(0), "parent-window": .string("x11:1a")])
         let start = try StartOptions(&reader)
