@@ -290,11 +290,11 @@ def test_pointer_is_in_the_pixels_when_asked(world, screen, cast):
     assert red[1] == red[4] and red[2] > red[1] + 200, red
 
 
-def test_masks_reach_the_portal(screen, cast):
-    screen.configure(source_types=1, cursor_modes=3)
-    get = cast.client.get
-    wait_until(lambda: get(PORTAL, PORTAL_PATH, SCREEN_CAST, "AvailableSourceTypes") == 1, "the portal's source types")
-    wait_until(lambda: get(PORTAL, PORTAL_PATH, SCREEN_CAST, "AvailableCursorModes") == 3, "the portal's cursor modes")
+def test_masks_reach_the_portal():
+    """The portal reads them once, when it starts."""
+    with Session(agent="absent", screen_arguments=["--source-types", "1", "--cursor-modes", "3"]) as session:
+        assert session.client.get(PORTAL, PORTAL_PATH, SCREEN_CAST, "AvailableSourceTypes") == 1
+        assert session.client.get(PORTAL, PORTAL_PATH, SCREEN_CAST, "AvailableCursorModes") == 3
 
 
 def test_error_and_unlink(world, screen, cast):
