@@ -202,26 +202,35 @@ class Cast:
 
     def watch(self, session, node, **options):
         """A reader of one of the streams."""
-        descriptor = self.open_remote()
-        try:
-            return NodeReader(session, node, descriptor, **options)
-        finally:
-            os.close(descriptor)
+        return NodeReader(session, node, self.open_remote, **options)
 
 
 class NodeReader:
     """What GStreamer gets from a node: one dictionary for each buffer, as node_reader.py prints them."""
 
-    def __init__(self, session, node, descriptor=None, formats="", stride=0):
-        command = [sys.executable, str(Path(__file__).with_name("node_reader.py")), str(node), str(-1 if descriptor is None else descriptor)]
-        self._process = subprocess.Popen(
-            command + [formats, str(stride)], env=session.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            pass_fds=[] if descriptor is None else [descriptor])
+    def __init__(self, session, node, open_remote=None, formats="", stride=0):
+        self._session, self._node, self._open_remote = session, node, open_remote
+        self._options = [formats, str(stride)]
+        self._changed = threading.Condition()
+        self._tries_left = 3
+        self._start()
+
+    def _start(self):
+        descriptor = self._open_remote() if self._open_remote else -1
+        program = str(Path(__file__).with_name("node_reader.py"))
         self.frames = []
         self.messages = []
-        self._changed = threading.Condition()
+        self._process = subprocess.Popen(
+            [sys.executable, program, str(self._node), str(descriptor), *self._options], env=self._session.environment,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, pass_fds=[descriptor] if descriptor >= 0 else [])
+        if descriptor >= 0:
+            os.close(descriptor)
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
+
+    def _has_no_memory(self):
+        """PipeWire 0.3.65 gives a first link buffers without memory now and then; GStreamer shows them black, to the end."""
+        return self._tries_left > 0 and bool(self.frames) and self.frames[0]["mean"] == [0, 0, 0]
 
     def _read(self):
         for line in self._process.stdout:
@@ -235,10 +244,15 @@ class NodeReader:
 
     def wait_for(self, condition, what, seconds=30.0):
         """Waits until `condition(frames)` is true of the list of all frames so far."""
-        with self._changed:
-            assert self._changed.wait_for(lambda: condition(self.frames), seconds), \
-                f"not within {seconds:g} s: {what}; {self.messages}; {self.frames[-5:]}"
-            return list(self.frames)
+        while True:
+            with self._changed:
+                assert self._changed.wait_for(lambda: condition(self.frames) or self._has_no_memory(), seconds), \
+                    f"not within {seconds:g} s: {what}; {self.messages}; {self.frames[-5:]}"
+                if not self._has_no_memory():
+                    return list(self.frames)
+            self._tries_left -= 1
+            self.close()
+            self._start()
 
     def wait_for_frames(self, count, seconds=30.0):
         return self.wait_for(lambda frames: len(frames) >= count, f"{count} frames", seconds)
