@@ -289,7 +289,8 @@ public final class FramePool: Sendable {
                 state.slots[index].isWipedWhenFree = false
                 state.slots[index].isTouched = false
                 state.slots[index].stale = .everything
-                return state.slots[index].memory
+                // A slot that was never mapped has nothing to wipe.
+                if let memory = state.slots[index].memory { return memory }
             }
             state.slots[index].users -= 1
             return nil

@@ -23,6 +23,15 @@ import Testing
         return lease
     }
 
+    /// A broadcast that ended before its first format leaves a pool that never had memory.
+    @Test func takesFramesAfterItWasClearedUnused() {
+        let pool = FramePool()
+        for _ in 0..<3 { pool.clear() }
+        let now = Instant.now
+        #expect(pool.write(size: Self.size, time: now, arrival: now) { _, _ in true } == .published(sequence: 1))
+        #expect(pool.statistics.dropped == 0)
+    }
+
     /// Takes and gives back.
     func info(_ pool: FramePool, _ reader: FramePool.ReaderID) -> FrameInfo? {
         if let lease = pool.take(reader) { return lease.info }
