@@ -22,7 +22,7 @@ public final class LoopThread: Sendable {
     public static func start<Result: Sendable>(
         name: String, _ setUp: @escaping @Sendable (EventLoop) -> Result
     ) throws(Errno) -> (thread: LoopThread, result: Result) {
-        let handover = Handover<Swift.Result<(Inbox<Void>, Result), Errno>>()
+        let handover = try Handover<Swift.Result<(Inbox<Void>, Result), Errno>>()
         let handle = try startThread(name: name) {
             do throws(Errno) {
                 let loop = try EventLoop()
@@ -33,8 +33,13 @@ public final class LoopThread: Sendable {
                 handover.give(.failure(error))
             }
         }
-        let (stopper, result) = try handover.take().get()
-        return (LoopThread(stopper: stopper, handle: handle), result)
+        switch handover.take() {
+        case .success(let (stopper, result)):
+            return (LoopThread(stopper: stopper, handle: handle), result)
+        case .failure(let error):
+            pthread_join(handle, nil)
+            throw error
+        }
     }
 
     /// Ends the loop after its present turn and waits for the thread. Messages sent before are still handled.
@@ -72,7 +77,10 @@ public final class LoopThread: Sendable {
 /// One value that one thread waits for and another gives.
 private final class Handover<Value: Sendable>: Sendable {
     private let value = Mutex<Value?>(nil)
-    private let bell = FileDescriptor(owning: clinux_eventfd())
+    private let bell: FileDescriptor
+
+    /// - Throws: when no descriptor is left, for which nobody could ever be woken.
+    init() throws(Errno) { bell = try FileDescriptor.makeBell() }
 
     func give(_ given: Value) {
         value.withLock { $0 = given }
