@@ -185,3 +185,14 @@ def test_no_pipewire():
         error = fails(me, me.desktop, "PipeWireUnavailable")
         assert "PipeWire" in error.message
         TestScreen(session.client).wait_until_closed()
+
+
+@pytest.mark.parametrize("settings", [{"fault": "dead-node"}, {"formats": ["RGBA_F16"]}], ids=["node", "format"])
+def test_first_start_of_a_track_fails_before_its_format(me, screen, settings):
+    """Also a track that never had a picture has one at the next start."""
+    track = me.create_track()
+    track.start_capture()
+    screen.configure(**settings)
+    refused(track.start_broadcast, wait=True)
+    succeeds(track, screen)
+    track.destroy()
