@@ -12,8 +12,12 @@ import Streams
 public final class Agent {
     /// Most tracks that one client may own at a time.
     static let tracksPerClient = 32
+    /// Most tracks that there are at a time, whoever owns them, beside the desktop track.
+    static let greatestTrackCount = 64
     /// Most subscriptions that one client may hold at a time, over all tracks.
     static let subscriptionsPerClient = 256
+    /// Most subscriptions that there are at a time: each is a descriptor, of which a process may have 1024.
+    static let greatestSubscriptionCount = 640
 
     struct Descriptions {
         let agent, track, subscription: InterfaceDescription
@@ -108,6 +112,9 @@ public final class Agent {
         guard count < Agent.subscriptionsPerClient else {
             throw AgentError(.limitExceeded, "a client holds at most \(Agent.subscriptionsPerClient) subscriptions: end one of them first")
         }
+        guard tracks.reduce(0, { $0 + $1.subscriptions.count }) < Agent.greatestSubscriptionCount else {
+            throw AgentError(.limitExceeded, "there are \(Agent.greatestSubscriptionCount) subscriptions already: end one of them first")
+        }
     }
 
     // MARK: - The agent's object
@@ -152,6 +159,9 @@ public final class Agent {
             try reader.finish()
             guard tracks.count(where: { $0.owner == call.sender }) < Agent.tracksPerClient else {
                 throw AgentError(.limitExceeded, "a client owns at most \(Agent.tracksPerClient) tracks: destroy one of them first")
+            }
+            guard tracks.count <= Agent.greatestTrackCount else {
+                throw AgentError(.limitExceeded, "there are \(Agent.greatestTrackCount) tracks already: destroy one of them first")
             }
             lastTrack += 1
             guard let path = Paths.tracks.appending("\(lastTrack)") else { throw AgentError(.failed, "no object path is left") }

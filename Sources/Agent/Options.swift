@@ -70,6 +70,9 @@ struct TrackOptions: Equatable, Sendable {
     static let tooManyAllowed = AgentError(
         .limitExceeded, "\"allow\" holds more than \(greatestAllowCount) identities: take some back with Disallow first")
 
+    /// Most bytes of an identity. All of a client's tracks still fit into one message of the bus.
+    static let greatestIdentity = 1_024
+
     /// Keys that a running broadcast follows.
     static let liveKeys: Set<String> = ["preset", "max-size", "fps", "bitrate", "title", "allow", "crop", "masks"]
 
@@ -139,8 +142,11 @@ struct TrackOptions: Equatable, Sendable {
     }
 
     private static func checkTitle(_ text: String) throws(AgentError) -> String {
-        guard text.count <= 64 else { throw .invalid("title", "has \(text.count) characters; it has at most 64") }
-        guard !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+        // Scalars, since one character may be made of any number of them.
+        let count = text.unicodeScalars.count
+        guard count <= 64 else { throw .invalid("title", "has \(count) characters; it has at most 64") }
+        let unseen: Set<Unicode.GeneralCategory> = [.control, .format, .lineSeparator, .paragraphSeparator]
+        guard !text.unicodeScalars.contains(where: { unseen.contains($0.properties.generalCategory) }) else {
             throw .invalid("title", "holds a control character")
         }
         return text
@@ -148,6 +154,9 @@ struct TrackOptions: Equatable, Sendable {
 
     /// `app:ID`, `unit:NAME`, `exe:/PATH`, `:1.42`.
     static func checkIdentity(_ key: String, _ name: String) throws(AgentError) -> String {
+        guard name.utf8.count <= greatestIdentity else {
+            throw .invalid(key, "holds an identity of \(name.utf8.count) bytes; it has at most \(greatestIdentity)")
+        }
         let isNamed = ["app:", "unit:"].contains { name.hasPrefix($0) && name.count > $0.count } || name.hasPrefix("exe:/")
         let isUnique = name.hasPrefix(":") && BusName(name) != nil
         guard isNamed || isUnique else {
@@ -181,6 +190,7 @@ struct StartOptions: Equatable, Sendable {
         waits = try reader.takeBool("wait") ?? waits
         timeout = try reader.takeUInt32("timeout") ?? timeout
         parentWindow = try reader.takeString("parent-window") ?? parentWindow
+        guard parentWindow.utf8.count <= 1_024 else { throw .invalid("parent-window", "is longer than 1024 bytes") }
         guard parentWindow.isEmpty || ["x11:", "wayland:"].contains(where: { parentWindow.hasPrefix($0) }) else {
             throw .invalid("parent-window", "is neither x11:XID nor wayland:HANDLE")
         }

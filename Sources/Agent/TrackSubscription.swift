@@ -124,6 +124,8 @@ extension AgentError {
         switch error {
         case .rawReaderLimit(let limit):
             self.init(.limitExceeded, "a track has at most \(limit) raw readers: end one of them, or take webm")
+        case .encodingLimit(let limit):
+            self.init(.limitExceeded, "\(limit) different encodings run already: subscribe with the options of another reader")
         case .outOfResources(let number):
             self.init(.failed, "no stream can be made: \(number)")
         case .closed:

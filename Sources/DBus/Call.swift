@@ -4,6 +4,9 @@
 ///
 /// It is answered exactly once, now or later. One that is dropped unanswered answers `Failed` by itself.
 public final class Call {
+    /// Unicode scalars of an error's text that are sent.
+    private static let greatestErrorText = 1_024
+
     /// The unique name of the caller, as the bus vouches for it.
     public let sender: BusName
     /// The object.
@@ -63,6 +66,9 @@ public final class Call {
     /// - Parameter name: an interface name, like those of ``StandardError``.
     /// - Parameter message: what was wrong, and what to do about it.
     public func fail(name: String, message: String) {
+        // It may quote what a peer sent, of any length; the bus drops who sends too much.
+        let scalars = message.unicodeScalars.prefix(Call.greatestErrorText)
+        let message = scalars.endIndex == message.endIndex ? message : String(String.UnicodeScalarView(scalars)) + "…"
         guard let errorName = InterfaceName(name) else { return failByMistake("\"\(name)\" is no error name. \(message)") }
         do throws(DBusError) {
             try answer { () throws(DBusError) in try Message.error(to: sender, serial: serial, name: errorName, text: message) }

@@ -70,6 +70,8 @@ public struct StreamOptions: Equatable, Sendable {
 public enum StreamsError: Error, Equatable, Sendable {
     /// So many raw readers are the most that a track has.
     case rawReaderLimit(Int)
+    /// So many encodings are the most that there are at a time.
+    case encodingLimit(Int)
     /// No descriptor or thread could be had.
     case outOfResources(Errno)
     /// The track is closed, or the program ends.

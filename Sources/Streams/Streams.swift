@@ -18,6 +18,8 @@ public final class Streams {
     /// Encoders that were told to stop and have not answered.
     private var stopping: [EncodingID: Encoder] = [:]
     private var running: [EncodingID: Encoder] = [:]
+    /// The most encodings of all tracks together.
+    private static let greatestEncodingCount = 32
     private var lastStream = 0
     private var lastEncoding = 0
     private(set) var isShutDown = false
@@ -61,6 +63,7 @@ public final class Streams {
 
     /// Starts an encoder, which does nothing until a stream was added.
     func start(_ options: EncodingOptions, pool: FramePool, showsPlaceholder: Bool) throws(StreamsError) -> EncodingGroup {
+        guard running.count < Streams.greatestEncodingCount else { throw .encodingLimit(Streams.greatestEncodingCount) }
         let stopped = self.stopped
         do throws(Errno) {
             let writer = try startedWriter()

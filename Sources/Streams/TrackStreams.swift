@@ -10,6 +10,8 @@ public import Loop
 public final class TrackStreams {
     /// The most raw readers that a track has: each takes hundreds of megabytes a second.
     public static let greatestRawReaderCount = 8
+    /// The most encodings of one track: each is a thread and, at 1080p, 75 MB.
+    public static let greatestEncodingCount = 8
 
     /// Streams that have not ended, oldest first.
     public private(set) var readers: [ReaderStream] = []
@@ -113,6 +115,7 @@ public final class TrackStreams {
             rates: EncodingRates(frameRate: options.frameRate ?? rates.frameRate, bitrate: options.bitrate ?? rates.bitrate),
             holdsOnPlaceholder: options.placeholder == .hold)
         if let group = groups.first(where: { $0.options == wanted }) { return group }
+        guard groups.count < TrackStreams.greatestEncodingCount else { throw .encodingLimit(TrackStreams.greatestEncodingCount) }
         let started = try streams.start(wanted, pool: pool, showsPlaceholder: showsPlaceholder)
         groups.append(started)
         return started

@@ -70,6 +70,17 @@ import Testing
         _ = try track([key: standard])
     }
 
+    @Test func boundsTextsByWhatTheyTakeAndNotByWhatIsSeen() throws {
+        // One character, as people count.
+        let stacked = "a" + String(repeating: "\u{301}", count: 64)
+        let wrong: [[String: Value]] = [
+            ["title": .string(stacked)], ["title": .string("a\u{202e}b")], ["title": .string("a\u{2028}b")],
+            ["allow": .strings(["exe:/" + String(repeating: "x", count: 1_020)])],
+        ]
+        for given in wrong { #expect(failure { _ = try track(given) }?.name == .invalidArgs) }
+        _ = try track(["title": .string(String(repeating: "\u{e9}", count: 64))])
+    }
+
     @Test func boundsTheListOfThoseWhoMaySubscribe() throws {
         let names = (0...TrackOptions.greatestAllowCount).map { "exe:/\($0)" }
         #expect(try track(["allow": .strings(names.dropLast())]).allow.count == TrackOptions.greatestAllowCount)

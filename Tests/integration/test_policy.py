@@ -302,3 +302,27 @@ def test_limit_of_raw_readers(me, own):
     for one in (*raw, encoded):
         one.close()
     other.destroy()
+
+
+def test_encodings_of_a_track(me, world):
+    """Readers with ever other options get LimitExceeded before they cost a thread each without end; equal ones are not concerned."""
+    track = me.create_track()
+    made = [track.subscribe(bitrate=100_000 + number) for number in range(8)]
+    error = refused(track.subscribe, bitrate=900_000)
+    assert error.name == ERROR + "LimitExceeded" and "8" in error.message
+    track.subscribe(bitrate=100_003)
+    track.destroy()
+    assert len(made) == 8
+
+
+def test_long_input_is_not_sent_back(me):
+    """What a client sent by the megabyte is refused in a short message, and the agent stays on the bus."""
+    for act in (
+        lambda: me.desktop.set("Layout", "s", "x" * 4_000_000),
+        lambda: me.desktop.set("Preset", "s", "a" + "\u0301" * 2_000_000),
+        lambda: me.create_track(allow=["exe:/" + "x" * 4_000_000]),
+        lambda: me.create_track(title="a" + "\u0301" * 2_000_000),
+    ):
+        error = refused(act)
+        assert error.name == "org.freedesktop.DBus.Error.InvalidArgs" and len(error.message) < 3_000
+    assert me.desktop.state == "idle"
