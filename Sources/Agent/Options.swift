@@ -145,9 +145,10 @@ struct TrackOptions: Equatable, Sendable {
         // Scalars, since one character may be made of any number of them.
         let count = text.unicodeScalars.count
         guard count <= 64 else { throw .invalid("title", "has \(count) characters; it has at most 64") }
-        let unseen: Set<Unicode.GeneralCategory> = [.control, .format, .lineSeparator, .paragraphSeparator]
-        guard !text.unicodeScalars.contains(where: { unseen.contains($0.properties.generalCategory) }) else {
-            throw .invalid("title", "holds a control character")
+        // Format characters are part of some scripts and of emoji: who shows a title escapes those that could deceive.
+        let breaking: Set<Unicode.GeneralCategory> = [.control, .lineSeparator, .paragraphSeparator]
+        guard !text.unicodeScalars.contains(where: { breaking.contains($0.properties.generalCategory) }) else {
+            throw .invalid("title", "holds a control character or a line break")
         }
         return text
     }
