@@ -53,11 +53,12 @@ let package = Package(
         layer("Frames", ["Loop", "CYUV"]),
         layer("Capture", ["Frames", "Loop", "CPipeWire"]),
         layer("Encoding", ["Frames", "Loop", "CVPX", "CLinux"]),
-        layer("Streams", ["Encoding", "Frames", "Loop", "CLinux"]),
+        layer("Matroska", []),
+        layer("Streams", ["Encoding", "Frames", "Matroska", "Loop", "CLinux"]),
         layer("Agent", ["Contract", "Portal", "Capture", "Streams", "Encoding", "Frames", "DBus", "Loop"]),
 
         program("vitrine-agent", ["Agent", "DBus", "Loop"]),
-        program("vitrinectl", ["Contract", "DBus", "Loop"]),
+        program("vitrinectl", ["Contract", "Matroska", "DBus", "Loop"]),
         program("vitrine-testscreen", ["Contract", "DBus", "Loop", "CLinux", "CPipeWire"]),
 
         tests("LoopTests", ["Loop"]),
@@ -70,8 +71,9 @@ let package = Package(
         tests("FramesTests", ["Frames", "Loop", "CAllocations"]),
         tests("CaptureTests", ["Capture", "Frames", "Loop", "CAllocations", "CLinux", "CPipeWire"]),
         tests("EncodingTests", ["Encoding", "Frames", "Loop"]),
+        tests("MatroskaTests", ["Matroska"]),
         tests("StreamsTests", ["Streams", "Encoding", "Frames", "Loop"]),
         tests("AgentTests", ["Agent", "Contract", "DBus", "Loop"]),
-        tests("ControlTests", ["vitrinectl", "Contract", "DBus", "Loop"]),
+        tests("ControlTests", ["vitrinectl", "Contract", "Matroska", "DBus", "Loop"]),
     ]
 )

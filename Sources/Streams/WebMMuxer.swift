@@ -2,6 +2,7 @@
 import Encoding
 import Frames
 import Loop
+import Matroska
 
 /// WebM for a pipe: nothing in it has to be filled in later, and it may be cut off anywhere.
 ///

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-/// The identifiers of the elements that the muxer writes, length marker included.
+/// The identifiers of the elements that are written or read here, length marker included.
 ///
 /// Spec: [RFC 8794](https://www.rfc-editor.org/rfc/rfc8794), [RFC 9559](https://www.rfc-editor.org/rfc/rfc9559).
-enum ElementID: UInt32 {
+public enum ElementID: UInt32, Sendable {
     case ebml = 0x1A45_DFA3
     case ebmlVersion = 0x4286
     case ebmlReadVersion = 0x42F7
@@ -40,24 +40,28 @@ enum ElementID: UInt32 {
 }
 
 /// Bytes of EBML elements, one after the other.
-struct EBML {
-    private(set) var bytes: [UInt8] = []
+public struct EBML {
+    /// What was appended so far.
+    public private(set) var bytes: [UInt8] = []
+
+    /// Nothing yet.
+    public init() {}
 
     /// Appends an element that holds an unsigned integer, in as few bytes as it takes.
-    mutating func append(_ id: ElementID, _ value: UInt64) {
+    public mutating func append(_ id: ElementID, _ value: UInt64) {
         let count = max(1, (64 - value.leadingZeroBitCount + 7) / 8)
         appendHeader(id, byteCount: UInt64(count))
         appendBigEndian(value, count)
     }
 
     /// Appends an element that holds ASCII text.
-    mutating func append(_ id: ElementID, _ text: StaticString) {
+    public mutating func append(_ id: ElementID, _ text: StaticString) {
         appendHeader(id, byteCount: UInt64(text.utf8CodeUnitCount))
         text.withUTF8Buffer { bytes.append(contentsOf: $0) }
     }
 
     /// Appends an element that holds the elements which `body` appends.
-    mutating func append(_ id: ElementID, _ body: (inout EBML) -> Void) {
+    public mutating func append(_ id: ElementID, _ body: (inout EBML) -> Void) {
         var content = EBML()
         body(&content)
         appendHeader(id, byteCount: UInt64(content.bytes.count))
@@ -65,7 +69,7 @@ struct EBML {
     }
 
     /// Appends the identifier and the size of an element whose content follows by other means.
-    mutating func appendHeader(_ id: ElementID, byteCount: UInt64) {
+    public mutating func appendHeader(_ id: ElementID, byteCount: UInt64) {
         appendIdentifier(id)
         var count = 1
         // All ones mean "unknown".
@@ -74,13 +78,13 @@ struct EBML {
     }
 
     /// Appends the beginning of an element that lasts until one comes that cannot be inside it, or until the end.
-    mutating func appendUnsizedHeader(_ id: ElementID) {
+    public mutating func appendUnsizedHeader(_ id: ElementID) {
         appendIdentifier(id)
         appendBigEndian(0x01FF_FFFF_FFFF_FFFF, 8)
     }
 
     /// Appends the lowest `count` bytes of a number, the highest first.
-    mutating func appendBigEndian(_ value: UInt64, _ count: Int) {
+    public mutating func appendBigEndian(_ value: UInt64, _ count: Int) {
         for index in stride(from: count - 1, through: 0, by: -1) { bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(8 * index))) }
     }
 
