@@ -6,12 +6,18 @@ extension FramePool {
     struct Reader {
         var id: Int
         var bell: FileDescriptor
+        let followsCursor: Bool
         var nextDue = Instant(nanoseconds: .min)
         var lastTaken: UInt64 = 0
         /// What changed since this reader last took a frame.
         var damage = Damage.everything
         /// Whether the bell was rung since this reader last took a frame.
         var isRung = false
+        /// The pointer that this reader took last.
+        var lastCursor: UInt64 = 0
+
+        /// Whether it wants that pointer and does not have it.
+        func lacks(_ cursor: Cursor) -> Bool { followsCursor && lastCursor != cursor.serial }
     }
 
     struct Slot {
@@ -46,6 +52,8 @@ extension FramePool {
         var lastReader = 0
         var epoch = 0
         var counts = FrameStatistics()
+        var cursor = Cursor()
+        var cursorBitmap: PixelMemory?
     }
 
     /// Where the planes of a slot lie.

@@ -26,7 +26,7 @@ public final class FramePool: Sendable {
         case notFilled
     }
 
-    private let state: Mutex<State>
+    let state: Mutex<State>
     private let latency = Mutex(LatencyHistogram())
 
     /// A pool of that many slots, which have no memory yet.
@@ -132,12 +132,14 @@ public final class FramePool: Sendable {
         }
     }
 
-    /// Rings the bell of every reader that has not been told of a newer frame yet.
+    /// Rings the bell of every reader that has not been told of a newer frame yet, or of a newer pointer if it follows that.
     public func wakeReaders() {
         state.withLock { state in
             guard let latest = state.latest else { return }
             for index in state.readers.indices
-            where !state.readers[index].isRung && state.readers[index].lastTaken < latest.info.sequence {
+            where !state.readers[index].isRung
+                && (state.readers[index].lastTaken < latest.info.sequence || state.readers[index].lacks(state.cursor))
+            {
                 state.readers[index].isRung = true
                 var one: UInt64 = 1
                 _ = Glibc.write(state.readers[index].bell.raw, &one, MemoryLayout.size(ofValue: one))
@@ -152,6 +154,7 @@ public final class FramePool: Sendable {
         let count = state.withLock { state in
             state.retire(asUnread: true)
             state.epoch += 1
+            state.clearCursor()
             for index in state.readers.indices { state.readers[index].damage = .everything }
             for index in state.slots.indices { state.slots[index].isWipedWhenFree = true }
             return state.slots.count
@@ -170,11 +173,13 @@ public final class FramePool: Sendable {
 
     /// Adds a reader, which wants every frame from now on, the latest one included.
     ///
-    /// - Parameter bell: an `eventfd(2)`, rung once for all frames that came since the reader last took one. Rung at once when there is a picture.
-    public func addReader(bell: FileDescriptor) -> ReaderID {
+    /// - Parameters:
+    ///   - bell: an `eventfd(2)`, rung once for all frames that came since the reader last took one. Rung at once when there is a picture.
+    ///   - followsCursor: whether it is rung for a pointer that has moved, too: see ``takeCursor(_:into:)``.
+    public func addReader(bell: FileDescriptor, followsCursor: Bool = false) -> ReaderID {
         let id = state.withLock { state in
             state.lastReader += 1
-            state.readers.append(Reader(id: state.lastReader, bell: bell))
+            state.readers.append(Reader(id: state.lastReader, bell: bell, followsCursor: followsCursor))
             state.counts.readers = state.readers.count
             return state.lastReader
         }
