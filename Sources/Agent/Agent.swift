@@ -202,11 +202,13 @@ extension Preset {
 
 /// What this build can do, of what the contract names.
 private enum Capabilities {
+    private static let built = ["vp9", "ivf"]
     private static let unbuilt = [
-        "vp9", "ivf", "frames", "crop", "masks", "persist", "multiple", "system-audio", "microphone", "cursor-metadata", "window-exclusion",
+        "frames", "crop", "masks", "persist", "multiple", "system-audio", "microphone", "cursor-metadata", "window-exclusion",
     ]
 
     static var asValue: Value {
-        .dictionary(key: "s", value: "b", unbuilt.map { Value.Entry(key: .string($0), value: .bool(false)) })
+        let all = built.map { ($0, true) } + unbuilt.map { ($0, false) }
+        return .dictionary(key: "s", value: "b", all.map { Value.Entry(key: .string($0.0), value: .bool($0.1)) })
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 import DBus
+import Encoding
 import Frames
 
 /// The keys of one `a{sv}`, taken out one by one: what is left over at the end was unknown.
@@ -200,28 +201,36 @@ struct StartOptions: Equatable, Sendable {
 
 /// The options of `Subscribe`.
 struct SubscribeOptions: Equatable, Sendable {
-    enum Format: String, Sendable { case webm, y4m }
+    enum Format: String, Sendable {
+        case webm, ivf, y4m
+        var isRaw: Bool { self == .y4m }
+    }
     enum Placeholder: String, Sendable { case picture, hold, end }
 
     var format = Format.webm
+    var codec = VideoCodec.vp8
     var bitrate: UInt32?
     var maxSize: PixelSize?
     var frameRate: UInt32?
     var placeholder = Placeholder.picture
 
     /// The codec in the stream; `""` in a raw format.
-    var codec: String { format == .webm ? "vp8" : "" }
+    var codecName: String { format.isRaw ? "" : codec.rawValue }
 
     init(_ options: [String: Value]) throws(AgentError) {
         var reader = OptionReader(options)
         if let name = try reader.takeString("format") {
-            if ["ivf", "frames"].contains(name) { throw .unsupported("format \"\(name)\"", "this version has webm and y4m") }
+            if name == "frames" { throw .unsupported("format \"frames\"", "this version has webm, ivf and y4m") }
             guard let known = Format(rawValue: name) else { throw .invalid("format", "is \"\(name)\"; there are webm, ivf, y4m, frames") }
             format = known
         }
         if let name = try reader.takeString("codec") {
-            if name == "vp9" { throw .unsupported("codec \"vp9\"", "this version has vp8") }
-            guard name == "vp8" else { throw .invalid("codec", "is \"\(name)\"; there are vp8, vp9") }
+            guard let known = VideoCodec(rawValue: name) else { throw .invalid("codec", "is \"\(name)\"; there are vp8, vp9") }
+            // The default may be said beside any format.
+            guard known == codec || !format.isRaw else {
+                throw .invalid("codec", "is \"\(name)\", but the format \(format.rawValue) has no codec: take webm or ivf")
+            }
+            codec = known
         }
         if let rate = try reader.takeUInt32("bitrate") { bitrate = try TrackOptions.checkBitrate(rate) }
         maxSize = try reader.takeSize("max-size")

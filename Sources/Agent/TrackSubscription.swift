@@ -51,7 +51,7 @@ final class TrackSubscription {
                     get: { [stream] in .bool(stream.isPaused) },
                     set: { [weak self] value, call in self?.whenPermitted(call) { $0.setPaused(value, call) } }),
                 "Format": Property(get: { .string(options.format.rawValue) }),
-                "Codec": Property(get: { .string(options.codec) }),
+                "Codec": Property(get: { .string(options.codecName) }),
                 "Subscriber": Property(get: { .string(subscriber.text) }),
                 "SubscriberIdentity": Property(get: { .string(identity.name) }),
                 "Size": Property(get: { [stream] in (stream.size ?? PixelSize(width: 0, height: 0)).asValue }),
@@ -108,7 +108,12 @@ final class TrackSubscription {
 extension SubscribeOptions {
     fileprivate var asStreamOptions: StreamOptions {
         var options = StreamOptions()
-        options.format = format == .webm ? .webm : .y4m
+        switch format {
+        case .webm: options.format = .webm
+        case .ivf: options.format = .ivf
+        case .y4m: options.format = .y4m
+        }
+        options.codec = codec
         switch placeholder {
         case .picture: options.placeholder = .picture
         case .hold: options.placeholder = .hold
@@ -123,7 +128,7 @@ extension AgentError {
     fileprivate init(_ error: StreamsError) {
         switch error {
         case .rawReaderLimit(let limit):
-            self.init(.limitExceeded, "a track has at most \(limit) raw readers: end one of them, or take webm")
+            self.init(.limitExceeded, "a track has at most \(limit) raw readers: end one of them, or take webm or ivf")
         case .encodingLimit(let limit):
             self.init(.limitExceeded, "\(limit) different encodings run already: subscribe with the options of another reader")
         case .outOfResources(let number):

@@ -12,3 +12,8 @@ static inline vpx_codec_err_t cvpx_set_token_partitions(vpx_codec_ctx_t *ctx, in
 static inline vpx_codec_err_t cvpx_set_max_intra_bitrate_pct(vpx_codec_ctx_t *ctx, unsigned int value) { return vpx_codec_control(ctx, VP8E_SET_MAX_INTRA_BITRATE_PCT, value); }
 static inline vpx_codec_err_t cvpx_set_active_map(vpx_codec_ctx_t *ctx, vpx_active_map_t *map) { return vpx_codec_control(ctx, VP8E_SET_ACTIVEMAP, map); }
 static inline vpx_codec_err_t cvpx_get_last_quantizer(vpx_codec_ctx_t *ctx, int *quantizer) { return vpx_codec_control(ctx, VP8E_GET_LAST_QUANTIZER_64, quantizer); }
+static inline vpx_codec_err_t cvpx_set_tune_content(vpx_codec_ctx_t *ctx, int value) { return vpx_codec_control(ctx, VP9E_SET_TUNE_CONTENT, value); }
+static inline vpx_codec_err_t cvpx_set_aq_mode(vpx_codec_ctx_t *ctx, unsigned int value) { return vpx_codec_control(ctx, VP9E_SET_AQ_MODE, value); }
+static inline vpx_codec_err_t cvpx_set_tile_columns(vpx_codec_ctx_t *ctx, int value) { return vpx_codec_control(ctx, VP9E_SET_TILE_COLUMNS, value); }
+static inline vpx_codec_err_t cvpx_set_color_space(vpx_codec_ctx_t *ctx, int value) { return vpx_codec_control(ctx, VP9E_SET_COLOR_SPACE, value); }
+static inline vpx_codec_err_t cvpx_set_color_range(vpx_codec_ctx_t *ctx, int value) { return vpx_codec_control(ctx, VP9E_SET_COLOR_RANGE, value); }

@@ -61,7 +61,7 @@ final class EncodingLoop {
     private var isCurrent = false
     private var canvas: Canvas?
     private var blocks = BlockMap(size: PixelSize(width: 16, height: 16))
-    private var codec: VP8Encoder?
+    private var codec: VPXEncoder?
     private var lastTime = Instant(nanoseconds: 0)
     private var lastChange = Instant(nanoseconds: 0)
     private var packetsSinceKeyFrame = 0
@@ -144,7 +144,7 @@ final class EncodingLoop {
                 cancelTimers()
                 pool.setNextDue(reader, Instant(nanoseconds: .max))
                 if isHidden { try sendPlaceholder() }
-            } else if options.codec == .vp8 || isWanted {
+            } else if options.codec != .raw || isWanted {
                 try sendNewest()
             } else {
                 pool.setNextDue(reader, Instant(nanoseconds: .max))
@@ -173,7 +173,7 @@ final class EncodingLoop {
                 pool.setNextDue(reader, limit.due)
                 try encodeCanvas(at: time, arrival: arrival, asked: now)
             }
-        } else if wantsKeyFrame && isCurrent && options.codec == .vp8 {
+        } else if wantsKeyFrame && isCurrent && options.codec != .raw {
             // Of a picture that has only just been shown it takes the time, so that it lies no nearer to the next one.
             try encodeCanvas(at: now - lastTime < limit.interval ? lastTime : now, arrival: nil, asked: now)
         } else {
@@ -209,7 +209,7 @@ final class EncodingLoop {
     private func makeCanvas(for source: PixelSize) throws(EncodingError) -> Canvas {
         let size = source.fitted(into: options.maxSize)
         let made = try Canvas(size: size)
-        if options.codec == .vp8 { codec = try VP8Encoder(size: size, bitrate: options.rates.bitrate(for: size)) }
+        if case .video(let kind) = options.codec { codec = try VPXEncoder(kind, size: size, bitrate: options.rates.bitrate(for: size)) }
         blocks = BlockMap(size: size)
         canvas = made
         flags.isRunning.store(true, ordering: .relaxed)
@@ -224,7 +224,7 @@ final class EncodingLoop {
             sendRaw(at: time, arrival: arrival)
             return
         }
-        var request = VP8Encoder.Request()
+        var request = VPXEncoder.Request()
         request.isKeyFrame = wantsKeyFrame || packetsSinceKeyFrame >= EncodingLoop.greatestKeyFrameDistance
         if request.isKeyFrame {
             let isFirst = shown == .nothing
@@ -251,7 +251,7 @@ final class EncodingLoop {
     /// Encodes the canvas and sends the packet, unless the placeholder was asked for meanwhile.
     @discardableResult
     private func encode(
-        with codec: VP8Encoder, _ request: VP8Encoder.Request, at time: Instant, arrival: Instant? = nil, isPlaceholder: Bool = false
+        with codec: VPXEncoder, _ request: VPXEncoder.Request, at time: Instant, arrival: Instant? = nil, isPlaceholder: Bool = false
     ) throws(EncodingError) -> Int {
         guard let canvas else { return 0 }
         if request.isKeyFrame { blocks.selectAll() }
@@ -300,7 +300,7 @@ final class EncodingLoop {
                 return
             }
             blocks.selectNothing()
-            let request = VP8Encoder.Request(
+            let request = VPXEncoder.Request(
                 isKeyFrame: isKeyFrame, isReference: isKeyFrame, greatestQuantizer: EncodingLoop.stillQuantizer)
             try encode(with: codec, request, at: time, isPlaceholder: shown == .placeholder)
         } catch {
@@ -323,7 +323,7 @@ final class EncodingLoop {
         if shown != .placeholder { try canvas.drawPlaceholder() }
         if let codec {
             guard wantsKeyFrame || shown != .placeholder else { return }
-            try encode(with: codec, VP8Encoder.Request(isKeyFrame: true), at: .now, isPlaceholder: true)
+            try encode(with: codec, VPXEncoder.Request(isKeyFrame: true), at: .now, isPlaceholder: true)
             return
         }
         shown = .placeholder
@@ -374,7 +374,7 @@ final class EncodingLoop {
         blocks.selectNothing()
         if let quantizer = blocks.selectForRefinement(at: now) {
             do throws(EncodingError) {
-                let bytes = try encode(with: codec, VP8Encoder.Request(greatestQuantizer: quantizer), at: now)
+                let bytes = try encode(with: codec, VPXEncoder.Request(greatestQuantizer: quantizer), at: now)
                 limit.note(now)
                 pool.setNextDue(reader, limit.due)
                 nextRefinement = now + pause(after: bytes, bitrate: options.rates.bitrate(for: codec.size), at: now)

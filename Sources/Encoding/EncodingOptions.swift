@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: MIT
 public import Frames
 
+/// What compresses pictures, in realtime mode.
+public enum VideoCodec: String, Hashable, Sendable {
+    /// VP8, which everything decodes.
+    case vp8
+    /// VP9: fewer bytes, more memory.
+    case vp9
+}
+
 /// What pictures are turned into.
 public enum Codec: Hashable, Sendable {
-    /// VP8 in realtime mode.
-    case vp8
+    /// Compressed pictures, of which only a key frame can be decoded by itself.
+    case video(VideoCodec)
     /// I420 samples, row after row without padding: luma, U, V.
     case raw
 }

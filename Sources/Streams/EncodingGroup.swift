@@ -31,7 +31,7 @@ final class EncodingGroup {
     func add(_ stream: ReaderStream, writingTo descriptor: FileDescriptor) {
         streams.append(stream)
         let addition = WriterCommand.Addition(
-            id: stream.id, encoding: id, format: stream.options.format, descriptor: descriptor, counters: stream.counters,
+            id: stream.id, encoding: id, options: stream.options, descriptor: descriptor, counters: stream.counters,
             isPaused: stream.isPaused)
         send(.add(addition))
         updateSuspension()

@@ -42,8 +42,8 @@ final class Output {
 
     init(_ request: WriterCommand.Addition) {
         (id, encoding, descriptor, counters) = (request.id, request.encoding, request.descriptor, request.counters)
-        isRaw = request.format == .y4m
-        muxer = isRaw ? Y4MMuxer() : WebMMuxer()
+        isRaw = request.options.encoding == .raw
+        muxer = request.options.makeMuxer()
         isPaused = request.isPaused
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-import Encoding
+public import Encoding
 public import Frames
 public import Loop
 
@@ -22,8 +22,10 @@ public struct StreamRates: Equatable, Sendable {
 public struct StreamOptions: Equatable, Sendable {
     /// How the pictures are packed.
     public enum Format: Equatable, Sendable {
-        /// WebM with VP8.
+        /// WebM.
         case webm
+        /// IVF: nothing but sizes and times between the pictures.
+        case ivf
         /// Raw pictures, YUV4MPEG2.
         case y4m
     }
@@ -40,6 +42,8 @@ public struct StreamOptions: Equatable, Sendable {
 
     /// How the pictures are packed.
     public var format: Format
+    /// What compresses them, in a format that is not raw.
+    public var codec: VideoCodec
     /// What comes while there is no real picture.
     public var placeholder: Placeholder
     /// The greatest size.
@@ -51,17 +55,27 @@ public struct StreamOptions: Equatable, Sendable {
 
     /// Options of a stream.
     public init(
-        format: Format = .webm, placeholder: Placeholder = .picture, maxSize: PixelSize? = nil, frameRate: UInt32? = nil,
-        bitrate: UInt32? = nil
+        format: Format = .webm, codec: VideoCodec = .vp8, placeholder: Placeholder = .picture, maxSize: PixelSize? = nil,
+        frameRate: UInt32? = nil, bitrate: UInt32? = nil
     ) {
-        (self.format, self.placeholder, self.maxSize) = (format, placeholder, maxSize)
+        (self.format, self.codec, self.placeholder, self.maxSize) = (format, codec, placeholder, maxSize)
         (self.frameRate, self.bitrate) = (frameRate, bitrate)
     }
 
-    var codec: Codec {
+    /// What the pictures are turned into before they are packed.
+    var encoding: Codec {
         switch format {
-        case .webm: .vp8
+        case .webm, .ivf: .video(codec)
         case .y4m: .raw
+        }
+    }
+
+    /// A packer for one stream.
+    func makeMuxer() -> any Muxer {
+        switch format {
+        case .webm: WebMMuxer(codec)
+        case .ivf: IVFMuxer(codec)
+        case .y4m: Y4MMuxer()
         }
     }
 }

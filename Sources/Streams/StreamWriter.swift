@@ -10,7 +10,7 @@ enum WriterCommand: Sendable {
     struct Addition: Sendable {
         let id: StreamID
         let encoding: EncodingID
-        let format: StreamOptions.Format
+        let options: StreamOptions
         /// The writing end, non-blocking.
         let descriptor: FileDescriptor
         let counters: StreamCounters
@@ -103,7 +103,7 @@ final class StreamWriter {
         if let failure = encoding.failure {
             end(output, failure)
         } else if encoding.codec == .raw || encoding.hasBegun || encoding.outputs.count > 1 {
-            // A VP8 encoder begins with a key frame by itself; those who were there before may be gone already.
+            // An encoder begins with a key frame by itself; those who were there before may be gone already.
             ask(for: output, encoding)
         }
     }
@@ -117,7 +117,7 @@ final class StreamWriter {
     private func ask(for output: Output, _ encoding: Encoding) {
         if output.isPaused { return }
         switch encoding.codec {
-        case .vp8: encoding.encoder.requestKeyFrame()
+        case .video: encoding.encoder.requestKeyFrame()
         case .raw: if output.isDrained { encoding.encoder.requestPicture(again: output.isBehind) }
         }
     }

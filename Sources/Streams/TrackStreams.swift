@@ -111,7 +111,7 @@ public final class TrackStreams {
     /// The running encoding with these options, or a new one.
     private func group(for options: StreamOptions) throws(StreamsError) -> EncodingGroup {
         let wanted = EncodingOptions(
-            codec: options.codec, maxSize: options.maxSize ?? rates.maxSize,
+            codec: options.encoding, maxSize: options.maxSize ?? rates.maxSize,
             rates: EncodingRates(frameRate: options.frameRate ?? rates.frameRate, bitrate: options.bitrate ?? rates.bitrate),
             holdsOnPlaceholder: options.placeholder == .hold)
         if let group = groups.first(where: { $0.options == wanted }) { return group }

@@ -13,16 +13,19 @@ struct WebMMuxer: Muxer {
     private static let greatestClusterTime: Int64 = 30_000
     private static let trackNumber: UInt64 = 1
 
+    private let codec: VideoCodec
     private var epoch: Instant?
     /// Milliseconds since the epoch.
     private var clusterTime: Int64 = 0
+
+    init(_ codec: VideoCodec) { self.codec = codec }
 
     mutating func prefix(of packet: Packet) -> [UInt8] {
         var output = EBML()
         let begins = epoch == nil
         let epoch = self.epoch ?? packet.time
         self.epoch = epoch
-        if begins { WebMMuxer.appendBeginning(packet.size, to: &output) }
+        if begins { appendBeginning(packet.size, to: &output) }
         let time = max(0, (packet.time - epoch).nanoseconds / 1_000_000)
         if begins || packet.isKeyFrame || time - clusterTime > WebMMuxer.greatestClusterTime {
             clusterTime = time
@@ -37,7 +40,7 @@ struct WebMMuxer: Muxer {
         return output.bytes
     }
 
-    private static func appendBeginning(_ size: PixelSize, to output: inout EBML) {
+    private func appendBeginning(_ size: PixelSize, to output: inout EBML) {
         output.append(.ebml) { header in
             header.append(.ebmlVersion, 1)
             header.append(.ebmlReadVersion, 1)
@@ -55,12 +58,12 @@ struct WebMMuxer: Muxer {
         }
         output.append(.tracks) { tracks in
             tracks.append(.trackEntry) { track in
-                track.append(.trackNumber, trackNumber)
-                track.append(.trackUID, trackNumber)
+                track.append(.trackNumber, WebMMuxer.trackNumber)
+                track.append(.trackUID, WebMMuxer.trackNumber)
                 track.append(.trackType, 1)
                 track.append(.flagLacing, 0)
                 track.append(.language, "und")
-                track.append(.codecID, "V_VP8")
+                track.append(.codecID, codec == .vp8 ? "V_VP8" : "V_VP9")
                 track.append(.video) { video in
                     video.append(.flagInterlaced, 2)
                     video.append(.pixelWidth, UInt64(size.width))

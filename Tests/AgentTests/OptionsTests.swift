@@ -101,14 +101,16 @@ import Testing
 
     @Test func readsSubscribeOptions() throws {
         let options = try SubscribeOptions(["format": .string("y4m"), "placeholder": .string("hold"), "fps": .uint32(3)])
-        #expect(options.format == .y4m && options.codec == "" && options.placeholder == .hold && options.frameRate == 3)
-        #expect(try SubscribeOptions([:]).codec == "vp8")
+        #expect(options.format == .y4m && options.codecName == "" && options.placeholder == .hold && options.frameRate == 3)
+        #expect(try SubscribeOptions([:]).codecName == "vp8")
+        let ivf = try SubscribeOptions(["format": .string("ivf"), "codec": .string("vp9")])
+        #expect(ivf.format == .ivf && ivf.codecName == "vp9")
+        #expect(try SubscribeOptions(["format": .string("y4m"), "codec": .string("vp8")]).codecName == "")
     }
 
     @Test(arguments: [
-        ("format", Value.string("avi"), "InvalidArgs"), ("format", .string("ivf"), "Unsupported"),
-        ("format", .string("frames"), "Unsupported"),
-        ("codec", .string("vp9"), "Unsupported"), ("codec", .string("av1"), "InvalidArgs"),
+        ("format", Value.string("avi"), "InvalidArgs"), ("format", .string("frames"), "Unsupported"),
+        ("codec", .string("av1"), "InvalidArgs"),
         ("placeholder", .string("black"), "InvalidArgs"),
         ("sound", .bool(true), "InvalidArgs"),
     ])
@@ -116,6 +118,12 @@ import Testing
         let error = failure { try SubscribeOptions([key: value]) }
         #expect(error?.name.rawValue == name)
         #expect(error?.message.contains(key) == true)
+    }
+
+    @Test func aRawFormatHasNoCodec() {
+        let error = failure { try SubscribeOptions(["format": .string("y4m"), "codec": .string("vp9")]) }
+        #expect(error?.name == .invalidArgs)
+        #expect(error?.message.contains("\"codec\"") == true && error?.message.contains("y4m") == true)
     }
 
     @Test func presetsAreThoseOfTheContract() throws {

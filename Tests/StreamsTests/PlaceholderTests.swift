@@ -16,7 +16,7 @@ extension LiveTests {
         private func end(_ reader: TestReader, _ rig: Rig) -> Recording {
             reader.stream?.finish()
             rig.wait("the end") { reader.isAtEnd }
-            return Recording(reader.bytes)
+            return Recording(reader.bytes, suffix: reader.stream?.options.suffix ?? "")
         }
 
         @Test func nothingComesBeforeTheFirstRealPicture() throws {
@@ -34,10 +34,12 @@ extension LiveTests {
             #expect(!recording.frames.contains(where: isDark))
         }
 
-        @Test(arguments: [StreamOptions.Placeholder.picture, .end])
-        func muteShowsThePlaceholderOnceAndUnmuteAKeyFrame(_ mode: StreamOptions.Placeholder) throws {
+        @Test(arguments: StreamOptions.compressed, [StreamOptions.Placeholder.picture, .end])
+        func muteShowsThePlaceholderOnceAndUnmuteAKeyFrame(_ kind: StreamOptions, _ mode: StreamOptions.Placeholder) throws {
             let rig = try Rig()
-            let reader = try rig.read(StreamOptions(placeholder: mode))
+            var options = kind
+            options.placeholder = mode
+            let reader = try rig.read(options)
             rig.publish(bright)
             rig.wait("a picture") { reader.sent == 1 }
             rig.track.showsPlaceholder = true
@@ -87,10 +89,10 @@ extension LiveTests {
             #expect(!end(late, rig).frames.contains(where: isDark))
         }
 
-        @Test(arguments: [StreamOptions.Format.webm, .y4m])
-        func noPictureFollowsAMute(_ format: StreamOptions.Format) throws {
+        @Test(arguments: [StreamOptions(), StreamOptions(format: .ivf, codec: .vp9), StreamOptions(format: .y4m)])
+        func noPictureFollowsAMute(_ options: StreamOptions) throws {
             let rig = try Rig()
-            let reader = try rig.read(StreamOptions(format: format))
+            let reader = try rig.read(options)
             var generator = Generator(state: 5)
             for round in 0..<15 {
                 let before = reader.sent
@@ -106,7 +108,7 @@ extension LiveTests {
             }
             reader.stream?.finish()
             rig.wait("the end") { reader.isAtEnd }
-            let recording = Recording(reader.bytes, suffix: format == .webm ? ".webm" : ".y4m")
+            let recording = Recording(reader.bytes, suffix: options.suffix)
             #expect(recording.complaints == "")
             // 100 was published while muted only.
             #expect(!recording.frames.contains { abs(Int($0[0]) - 100) < 20 })

@@ -60,6 +60,22 @@ final class Rig {
     }
 }
 
+extension StreamOptions {
+    /// A stream of each kind that has key frames.
+    static let compressed = [
+        StreamOptions(), StreamOptions(codec: .vp9), StreamOptions(format: .ivf), StreamOptions(format: .ivf, codec: .vp9),
+    ]
+
+    /// What ffmpeg tells the format by.
+    var suffix: String {
+        switch format {
+        case .webm: ".webm"
+        case .ivf: ".ivf"
+        case .y4m: ".y4m"
+        }
+    }
+}
+
 /// What one reader got.
 final class TestReader {
     private let loop: EventLoop

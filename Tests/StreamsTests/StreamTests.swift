@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+import Encoding
 import Frames
 import Loop
 import Testing
@@ -8,9 +9,9 @@ import Testing
 extension LiveTests {
     /// What readers get, checked with ffmpeg.
     @Suite struct StreamTests {
-        @Test func aStreamIsDecodableAndItsTimesGrow() throws {
+        @Test(arguments: StreamOptions.compressed) func aStreamIsDecodableAndItsTimesGrow(_ options: StreamOptions) throws {
             let rig = try Rig()
-            let reader = try rig.read()
+            let reader = try rig.read(options)
             for index in 0..<10 {
                 rig.publish(.text(320, 240, first: index))
                 rig.wait("a packet for each picture") { reader.sent > index }
@@ -19,7 +20,7 @@ extension LiveTests {
             rig.wait("the end") { reader.isAtEnd && reader.events.last == .ended(.finished) }
             #expect(reader.events.first == .started)
             #expect(reader.stream?.size == PixelSize(width: 320, height: 240))
-            let recording = Recording(reader.bytes)
+            let recording = Recording(reader.bytes, suffix: options.suffix)
             #expect(recording.complaints == "")
             #expect((recording.width, recording.height) == (320, 240))
             #expect(recording.packets.count == recording.frames.count)
@@ -28,10 +29,14 @@ extension LiveTests {
             #expect(recording.packets.first?.isKeyFrame == true && recording.packets.dropFirst().allSatisfy { !$0.isKeyFrame })
         }
 
-        @Test(arguments: [(1, 1), (2, 2), (15, 17), (33, 31), (321, 241), (17, 640), (16_383, 2), (3, 16_383), (2_700, 1_501)])
-        func anySizeGoes(_ width: Int, _ height: Int) throws {
+        private static let sizes = [
+            (1, 1), (2, 2), (15, 17), (33, 31), (321, 241), (17, 640), (16_383, 2), (3, 16_383), (2_700, 1_501),
+        ]
+
+        @Test(arguments: [VideoCodec.vp8, .vp9], sizes) func anySizeGoes(_ codec: VideoCodec, _ size: (Int, Int)) throws {
+            let (width, height) = size
             let rig = try Rig()
-            let reader = try rig.read()
+            let reader = try rig.read(StreamOptions(codec: codec))
             rig.publish(TestPicture(width, height, luma: 90))
             rig.wait("the first picture") { reader.sent == 1 }
             rig.publish(TestPicture(width, height, luma: 200))
@@ -45,17 +50,17 @@ extension LiveTests {
             #expect(abs(Int(recording.frames.last?.first ?? 0) - 200) < 6)
         }
 
-        @Test func aReaderThatComesLateGetsAStillPictureAtOnce() throws {
+        @Test(arguments: StreamOptions.compressed) func aReaderThatComesLateGetsAStillPictureAtOnce(_ options: StreamOptions) throws {
             let rig = try Rig()
-            let first = try rig.read()
+            let first = try rig.read(options)
             rig.publish(.text(320, 240))
             rig.wait("the first reader's picture") { first.sent > 0 }
-            let late = try rig.read()
+            let late = try rig.read(options)
             rig.wait("the late one's") { late.sent > 0 }
             #expect(threads(named: "enc-").count == 1)
             late.stream?.finish()
             rig.wait("the end") { late.isAtEnd }
-            let recording = Recording(late.bytes)
+            let recording = Recording(late.bytes, suffix: options.suffix)
             #expect(recording.complaints == "")
             #expect(recording.packets.first?.isKeyFrame == true)
             #expect(recording.packets.first?.milliseconds == 0)
@@ -86,16 +91,16 @@ extension LiveTests {
             #expect(Recording(two.bytes).complaints == "")
         }
 
-        @Test func theSizeStaysWhenTheSourceChanges() throws {
+        @Test(arguments: StreamOptions.compressed) func theSizeStaysWhenTheSourceChanges(_ options: StreamOptions) throws {
             let rig = try Rig()
-            let reader = try rig.read()
+            let reader = try rig.read(options)
             rig.publish(TestPicture(320, 240, luma: 200))
             rig.wait("the first") { reader.sent == 1 }
             rig.publish(TestPicture(640, 240, luma: 200))
             rig.wait("the wide one") { reader.sent >= 2 }
             reader.stream?.finish()
             rig.wait("the end") { reader.isAtEnd }
-            let recording = Recording(reader.bytes)
+            let recording = Recording(reader.bytes, suffix: options.suffix)
             #expect(recording.complaints == "")
             #expect((recording.width, recording.height) == (320, 240))
             let last = try #require(recording.frames.last)
@@ -130,9 +135,9 @@ extension LiveTests {
             _ = try rig.read(StreamOptions(format: .y4m))
         }
 
-        @Test func aStillTextBecomesSharp() throws {
+        @Test(arguments: [VideoCodec.vp8, .vp9]) func aStillTextBecomesSharp(_ codec: VideoCodec) throws {
             let rig = try Rig(StreamRates(maxSize: nil, frameRate: 30, bitrate: 2_000_000))
-            let reader = try rig.read()
+            let reader = try rig.read(StreamOptions(codec: codec))
             let picture = TestPicture.text(1_280, 720)
             rig.publish(picture)
             rig.wait("the key frame") { reader.sent > 0 }
@@ -170,9 +175,10 @@ extension LiveTests {
             #expect(reader.sent == sent)
         }
 
-        @Test func theFrameRateLimitKeepsTheLastOfABurst() throws {
+        @Test(arguments: StreamOptions.compressed + [StreamOptions(format: .y4m)])
+        func theFrameRateLimitKeepsTheLastOfABurst(_ options: StreamOptions) throws {
             let rig = try Rig(StreamRates(maxSize: nil, frameRate: 5, bitrate: 0))
-            let reader = try rig.read()
+            let reader = try rig.read(options)
             for index in 0..<40 {
                 rig.publish(TestPicture(64, 64, luma: UInt8(20 + 5 * index)))
                 rig.idle(.milliseconds(10))
@@ -180,7 +186,7 @@ extension LiveTests {
             rig.idle(.milliseconds(700))
             reader.stream?.finish()
             rig.wait("the end") { reader.isAtEnd }
-            let recording = Recording(reader.bytes)
+            let recording = Recording(reader.bytes, suffix: options.suffix)
             #expect(recording.complaints == "")
             #expect(recording.packets.count < 12)
             #expect(abs(Int(recording.frames.last?.first ?? 0) - 215) < 6)

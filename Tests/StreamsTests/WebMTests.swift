@@ -19,32 +19,45 @@ import Testing
     private let cluster: [UInt8] = [0x1F, 0x43, 0xB6, 0x75, 0x01, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xE7]
 
     @Test func aStreamBeginsWithItsDescription() {
-        var muxer = WebMMuxer()
+        var muxer = WebMMuxer(.vp8)
         let bytes = muxer.prefix(of: packet(0, key: true))
         #expect(bytes.starts(with: [0x1A, 0x45, 0xDF, 0xA3]))
         #expect(bytes.suffix(6 + cluster.count + 2) == cluster + [0x81, 0, 0xA3, 0x8E, 0x81, 0, 0, 0x80])
     }
 
     @Test func timesCountFromTheFirstPicture() {
-        var muxer = WebMMuxer()
+        var muxer = WebMMuxer(.vp8)
         _ = muxer.prefix(of: packet(70, key: true))
         #expect(muxer.prefix(of: packet(1_070, key: false)) == [0xA3, 0x8E, 0x81, 0x03, 0xE8, 0])
     }
 
     @Test func aKeyFrameBeginsACluster() {
-        var muxer = WebMMuxer()
+        var muxer = WebMMuxer(.vp8)
         _ = muxer.prefix(of: packet(0, key: true))
         _ = muxer.prefix(of: packet(40, key: false))
         #expect(muxer.prefix(of: packet(300, key: true)) == cluster + [0x82, 0x01, 0x2C, 0xA3, 0x8E, 0x81, 0, 0, 0x80])
     }
 
     @Test func noTimeOutgrowsItsCluster() {
-        var muxer = WebMMuxer()
+        var muxer = WebMMuxer(.vp8)
         _ = muxer.prefix(of: packet(0, key: true))
         #expect(muxer.prefix(of: packet(30_000, key: false)) == [0xA3, 0x8E, 0x81, 0x75, 0x30, 0])
         #expect(muxer.prefix(of: packet(30_001, key: false)) == cluster + [0x82, 0x75, 0x31, 0xA3, 0x8E, 0x81, 0, 0, 0])
         // An hour in which nothing happened.
         #expect(muxer.prefix(of: packet(3_630_001, key: false)) == cluster + [0x83, 0x37, 0x63, 0xB1, 0xA3, 0x8E, 0x81, 0, 0, 0])
+    }
+
+    @Test func ivfPicturesHaveSizesAndTimes() {
+        var muxer = IVFMuxer(.vp9)
+        let header: [UInt8] = [
+            0x44, 0x4B, 0x49, 0x46, 0, 0, 32, 0, 0x56, 0x50, 0x39, 0x30, 0x80, 0x02, 0x68, 0x01, 0xE8, 0x03, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,
+            0,
+            0, 0, 0,
+        ]
+        #expect(muxer.prefix(of: packet(70, key: true)) == header + [10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+        // A second later, and after an hour in which nothing happened.
+        #expect(muxer.prefix(of: packet(1_070, key: false, count: 300)) == [0x2C, 1, 0, 0, 0xE8, 3, 0, 0, 0, 0, 0, 0])
+        #expect(muxer.prefix(of: packet(3_600_070, key: false)) == [10, 0, 0, 0, 0x80, 0xEE, 0x36, 0, 0, 0, 0, 0])
     }
 
     @Test func rawPicturesHaveALineEach() {

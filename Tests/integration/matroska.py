@@ -77,14 +77,3 @@ def _size(data, position):
     assert 1 <= length <= 8, f"no size at {position}"
     value = int.from_bytes(data[position:position + length], "big") & ((1 << 7 * length) - 1)
     return None if value == (1 << 7 * length) - 1 else value, position + length
-
-
-def vp8_is_key(data):
-    """Whether a VP8 frame says of itself that it is a key frame."""
-    return not data[0] & 1
-
-
-def vp8_size(data):
-    """The size in the header of a VP8 key frame."""
-    assert data[3:6] == b"\x9d\x01\x2a"
-    return int.from_bytes(data[6:8], "little") & 0x3FFF, int.from_bytes(data[8:10], "little") & 0x3FFF

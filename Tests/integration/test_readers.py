@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import matroska
 import picture
+import stream
 from processes import wait_until
 
 MIB = 1 << 20
@@ -51,7 +51,7 @@ def anonymous_bytes(session):
 
 def decodes(recording):
     """Every picture can be decoded and read, in order; times only grow."""
-    file = matroska.read(recording.path)
+    file = stream.read(recording.path)
     assert all(one < next for one, next in zip(file.times, file.times[1:]))
     numbers = picture.numbers(recording.frames())
     assert numbers == sorted(numbers)

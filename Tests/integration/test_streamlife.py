@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-import matroska
 import picture
+import stream
 from contract import BUS_ERROR, refused
 from harness import SUBSCRIPTION
 from processes import wait_until
@@ -41,9 +41,15 @@ def wait_for_more(subscription, count):
     subscription.wait_until("Statistics", lambda statistics: statistics["sent"] >= wanted)
 
 
+def record(subscription, world, name):
+    return subscription.record(world.root / f"{name}.{subscription.get('Format')}")
+
+
 def check(recording):
     """The stream can be decoded from its first byte to its last, its times only grow. Its readings; None is the placeholder."""
-    file = matroska.read(recording.path)
+    if recording.path.suffix == ".y4m":
+        return picture.read_all(recording.frames())
+    file = stream.read(recording.path)
     assert all(one < next for one, next in zip(file.times, file.times[1:])), file.times
     assert file.blocks[0].is_key
     readings = picture.read_all(recording.frames())
@@ -66,10 +72,11 @@ def runs(readings):
 # Placeholders
 
 
-def test_stop_and_start_again(world, track, screen):
+@pytest.mark.parametrize("kind", stream.SOME, ids=str)
+def test_stop_and_start_again(world, track, screen, kind):
     """Stopping sends the placeholder and keeps the stream; starting again goes on in the same stream, whose times and size go on too."""
-    subscription = track.subscribe()
-    recording = subscription.record(world.root / "resumed.webm")
+    subscription = track.subscribe(**kind.options)
+    recording = record(subscription, world, "resumed")
     for _ in range(3):
         track.start_broadcast(wait=True)
         wait_for_more(subscription, 8)
@@ -89,8 +96,8 @@ def test_stop_and_start_again(world, track, screen):
 def test_muting(world, track, screen):
     """Muted: from the reply on no picture of the screen is sent, but the placeholder; unmuted, the screen is there again."""
     screen.configure(fps=60)
-    subscriptions = [track.subscribe(), track.subscribe(format="y4m")]
-    recordings = [one.record(world.root / f"muted.{form}") for one, form in zip(subscriptions, ("webm", "y4m"))]
+    subscriptions = [track.subscribe(**kind.options) for kind in (*stream.COMPRESSED, stream.RAW)]
+    recordings = [record(one, world, f"muted{index}") for index, one in enumerate(subscriptions)]
     track.start_broadcast(wait=True)
     for one in subscriptions:
         wait_for_more(one, 10)
@@ -103,7 +110,7 @@ def test_muting(world, track, screen):
         wait_for_more(one, 10)
         one.unsubscribe()
     for recording in recordings:
-        readings = check(recording.wait_for_end()) if recording.path.suffix == ".webm" else picture.read_all(recording.frames())
+        readings = check(recording.wait_for_end())
         assert runs(readings) == ["picture", "placeholder", "picture"]
         # The newest picture is kept for those who see it when it may be seen again; nothing in between is sent.
         assert not [number for number in numbers(readings) if first < number < last - 6], (first, last)
@@ -112,22 +119,24 @@ def test_muting(world, track, screen):
 def test_muted_from_the_start(world, track, screen):
     """A muted track sends nothing before it ever had a picture to show: no stream begins with a placeholder."""
     track.mute()
-    subscription = track.subscribe()
-    recording = subscription.record(world.root / "silent.webm")
+    subscriptions = [track.subscribe(**kind.options) for kind in (*stream.COMPRESSED, stream.RAW)]
+    recordings = [record(one, world, f"silent{index}") for index, one in enumerate(subscriptions)]
     track.start_broadcast(wait=True)
     received = track.statistics["received"]
     track.wait_until("Statistics", lambda statistics: statistics["received"] > received + 20)
-    assert recording.size == 0 and subscription.get("Epoch") == 0
+    assert all(recording.size == 0 for recording in recordings) and all(one.get("Epoch") == 0 for one in subscriptions)
     track.mute(False)
-    wait_for_more(subscription, 5)
-    subscription.unsubscribe()
-    assert runs(check(recording.wait_for_end())) == ["picture"]
+    for one, recording in zip(subscriptions, recordings):
+        wait_for_more(one, 5)
+        one.unsubscribe()
+        assert runs(check(recording.wait_for_end())) == ["picture"]
 
 
-def test_hold(world, track, screen):
+@pytest.mark.parametrize("kind", stream.SOME, ids=str)
+def test_hold(world, track, screen, kind):
     """placeholder=hold: nothing is sent while there is nothing to show; then the stream goes on."""
-    subscription = track.subscribe(placeholder="hold")
-    recording = subscription.record(world.root / "hold.webm")
+    subscription = track.subscribe(placeholder="hold", **kind.options)
+    recording = record(subscription, world, "hold")
     track.start_broadcast(wait=True)
     wait_for_more(subscription, 5)
     track.mute()
@@ -147,10 +156,11 @@ def test_hold(world, track, screen):
     assert runs(check(recording.wait_for_end())) == ["picture"]
 
 
-def test_end(world, track, screen):
+@pytest.mark.parametrize("kind", [*stream.SOME, stream.RAW], ids=str)
+def test_end(world, track, screen, kind):
     """placeholder=end: the stream ends with the broadcast, cleanly; one that asked for nothing else goes on beside it."""
-    ending, staying = track.subscribe(placeholder="end"), track.subscribe()
-    recordings = [one.record(world.root / f"{name}.webm") for name, one in (("ending", ending), ("staying", staying))]
+    ending, staying = track.subscribe(placeholder="end", **kind.options), track.subscribe(**kind.options)
+    recordings = [record(ending, world, "ending"), record(staying, world, "staying")]
     track.start_broadcast(wait=True)
     for one in (ending, staying):
         wait_for_more(one, 5)
@@ -167,21 +177,21 @@ def test_end(world, track, screen):
 # Ends
 
 
-@pytest.mark.parametrize("form", ["webm", "y4m"])
+@pytest.mark.parametrize("kind", [*stream.SOME, stream.RAW], ids=str)
 @pytest.mark.parametrize("how", ["Unsubscribe", "UnsubscribeAll", "Disallow", "Destroy"])
-def test_ends(me, world, own, how, form):
+def test_ends(me, world, own, how, kind):
     """Each way to end a stream ends it cleanly: what was written can be decoded to its last byte, and the subscription is gone at the reply."""
     reader = world.agent()
     own.allow(reader.unique_name)
-    subscription = reader.track(own.path).subscribe(format=form)
-    recording = subscription.record(world.root / f"{how}.{form}")
+    subscription = reader.track(own.path).subscribe(**kind.options)
+    recording = record(subscription, world, how)
     own.start_broadcast(wait=True)
     wait_for_more(subscription, 6)
     {"Unsubscribe": subscription.unsubscribe, "UnsubscribeAll": lambda: own.unsubscribe_all(reader.unique_name),
      "Disallow": lambda: own.disallow(reader.unique_name), "Destroy": own.destroy}[how]()
     assert refused(subscription.get, "Size").name == BUS_ERROR + "UnknownObject"
     recording.wait_for_end()
-    readings = check(recording) if form == "webm" else picture.read_all(recording.frames())
+    readings = check(recording)
     # A track that goes finishes its broadcast first, and who asked for the placeholder then gets it.
     assert runs(readings) in (["picture"], ["picture", "placeholder"][:2 if how == "Destroy" else 1]) and len(numbers(readings)) >= 6
     if how != "Destroy":
@@ -270,10 +280,11 @@ def test_duplicated_descriptor(track):
 # What the subscriber may do with it
 
 
-def test_paused(me, world, track):
+@pytest.mark.parametrize("kind", [*stream.SOME, stream.RAW], ids=str)
+def test_paused(me, world, track, kind):
     """Paused: nothing is sent; then the stream goes on, with a key frame."""
-    subscription = track.subscribe()
-    recording = subscription.record(world.root / "paused.webm")
+    subscription = track.subscribe(**kind.options)
+    recording = record(subscription, world, "paused")
     track.start_broadcast(wait=True)
     wait_for_more(subscription, 5)
     mark = me.mark()
@@ -291,12 +302,13 @@ def test_paused(me, world, track):
     assert runs(check(recording.wait_for_end())) == ["picture"]
 
 
-def test_key_frame_on_request(world, track, screen):
+@pytest.mark.parametrize("kind", stream.SOME, ids=str)
+def test_key_frame_on_request(world, track, screen, kind):
     """RequestKeyFrame gives a key frame at once, also of a screen that stands still."""
     screen.configure(workload="still")
     track.start_broadcast(wait=True)
-    subscription = track.subscribe()
-    recording = subscription.record(world.root / "key.webm")
+    subscription = track.subscribe(**kind.options)
+    recording = record(subscription, world, "key")
     subscription.wait_until("Statistics", lambda statistics: statistics["sent"] >= 1)
     for _ in range(3):
         before = subscription.statistics["keyframes"]
@@ -304,13 +316,14 @@ def test_key_frame_on_request(world, track, screen):
         subscription.wait_until("Statistics", lambda statistics: statistics["keyframes"] > before)
     subscription.unsubscribe()
     check(recording.wait_for_end())
-    assert sum(block.is_key for block in matroska.read(recording.path).blocks) >= 4
+    assert sum(block.is_key for block in stream.read(recording.path).blocks) >= 4
 
 
-def test_preset_does_not_disturb_a_stream(world, track):
+@pytest.mark.parametrize("kind", stream.SOME, ids=str)
+def test_preset_does_not_disturb_a_stream(world, track, kind):
     """A preset that is written while it runs changes rates at once; the size of a running stream stays, that of a new one follows."""
-    old = track.subscribe()
-    recordings = [old.record(world.root / "old.webm")]
+    old = track.subscribe(**kind.options)
+    recordings = [record(old, world, "old")]
     track.start_broadcast(wait=True)
     wait_for_more(old, 5)
     for preset in ("h360p", "native", "h720p"):

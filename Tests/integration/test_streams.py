@@ -2,14 +2,16 @@
 """What is in a stream: judged by ffmpeg, GStreamer, a strict reader of our own, and by the numbers in the decoded pictures."""
 
 import os
+import re
 import subprocess
 import time
 
 import numpy
 import pytest
 
-import matroska
 import picture
+import stream
+import vpx
 from harness import frames
 from processes import wait_until
 
@@ -23,8 +25,7 @@ def track(me, screen):
 
 
 def record(subscription, world, name="stream"):
-    suffix = "y4m" if subscription.get("Format") == "y4m" else "webm"
-    return subscription.record(world.root / f"{name}.{suffix}")
+    return subscription.record(world.root / f"{name}.{subscription.get('Format')}")
 
 
 def monotonic_us():
@@ -42,18 +43,35 @@ def rising(numbers, repetitions=1):
     return numbers
 
 
-def gstreamer_decodes(path):
-    """How many pictures GStreamer gets from a file; fails on any error or warning of its elements."""
+def gstreamer_decodes(path, codec):
+    """How many pictures GStreamer gets from a WebM file; fails on any error or warning of its elements."""
     done = subprocess.run(
-        ["gst-launch-1.0", "-v", "filesrc", f"location={path}", "!", "matroskademux", "!", "vp8dec", "!", "fakesink", "silent=false", "sync=false"],
+        ["gst-launch-1.0", "-v", "filesrc", f"location={path}", "!", "matroskademux", "!", f"{codec}dec", "!", "fakesink", "silent=false", "sync=false"],
         capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
     assert done.returncode == 0 and "ERROR" not in done.stderr and "WARN" not in done.stderr, done.stderr
     return done.stdout.count("chain   ***")
 
 
-def test_webm(me, world, track, screen):
-    """A WebM stream: VP8 that ffprobe and ffmpeg read without a word, GStreamer too; its times only grow; its pictures are the screen's, in order."""
-    subscription = track.subscribe()
+def libwebm_parses(path):
+    """How many pictures the parser of those who made WebM finds in a file."""
+    done = subprocess.run(["webm_info", "-blocks", "-i", str(path)], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    return sum("Block: type:V" in line for line in done.stdout.splitlines())
+
+
+def vpxdec_decodes(path, codec):
+    """How many pictures the decoder of those who made IVF gets from a file."""
+    done = subprocess.run(["vpxdec", f"--codec={codec}", "--noblit", "--summary", str(path)],
+                          capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    return int(re.search(r"(\d+) decoded frames", done.stderr).group(1))
+
+
+@pytest.mark.parametrize("kind", stream.COMPRESSED, ids=str)
+def test_compressed(me, world, track, screen, kind):
+    """A stream of VP8 or VP9 in WebM or IVF: all tools that read such files do without a word; its times only grow; its pictures are the screen's."""
+    subscription = track.subscribe(**kind.options)
+    assert (subscription.get("Format"), subscription.get("Codec")) == (kind.format, kind.codec)
     recording = record(subscription, world)
     track.start_broadcast(wait=True)
     wait_for_sent(subscription, 40)
@@ -61,18 +79,27 @@ def test_webm(me, world, track, screen):
     recording.wait_for_end()
 
     probed = recording.probe()
-    (stream,) = probed["streams"]
-    assert (probed["format"]["format_name"], stream["codec_name"]) == ("matroska,webm", "vp8")
-    assert (stream["width"], stream["height"]) == (640, 360)
+    (found,) = probed["streams"]
+    assert (probed["format"]["format_name"], found["codec_name"]) == ("matroska,webm" if kind.format == "webm" else "ivf", kind.codec)
+    assert (found["width"], found["height"]) == (640, 360)
+    if kind.format == "webm" or kind.codec == "vp9":
+        assert found["color_range"] == "tv" and (kind.codec == "vp8" or found["color_space"] in ("bt470bg", "smpte170m")), found
     numbers = rising(picture.numbers(recording.frames()), repetitions=10)
     assert len(numbers) >= 40
-    assert gstreamer_decodes(recording.path) == len(numbers)
 
-    file = matroska.read(recording.path)
-    assert (file.doc_type, file.codec, file.size, len(file.blocks)) == ("webm", "V_VP8", (640, 360), len(numbers))
+    file = stream.read(recording.path)
+    names = {"webm-vp8": "V_VP8", "webm-vp9": "V_VP9", "ivf-vp8": "VP80", "ivf-vp9": "VP90"}
+    assert (file.doc_type, file.codec, file.size, len(file.blocks)) == (kind.format, names[str(kind)], (640, 360), len(numbers))
     assert file.times[0] == 0 and all(one < next for one, next in zip(file.times, file.times[1:])), file.times
-    assert file.blocks[0].is_key and all(block.is_key == matroska.vp8_is_key(block.data) for block in file.blocks)
-    assert {matroska.vp8_size(block.data) for block in file.blocks if block.is_key} == {(640, 360)}
+    assert file.blocks[0].is_key and all(block.is_key == vpx.is_key(kind.codec, block.data) for block in file.blocks)
+    key_frames = [block.data for block in file.blocks if block.is_key]
+    assert {vpx.size(kind.codec, data) for data in key_frames} == {(640, 360)}
+    if kind.codec == "vp9":
+        assert {vpx.colour(data) for data in key_frames} == {(1, False)}
+    if kind.format == "webm":
+        assert gstreamer_decodes(recording.path, kind.codec) == libwebm_parses(recording.path) == len(numbers)
+    else:
+        assert vpxdec_decodes(recording.path, kind.codec) == len(numbers)
     # Times are of the pictures, not counted: about a thirtieth of a second each.
     assert 0.5 * len(numbers) / 30 < file.times[-1] / 1000
 
@@ -97,8 +124,8 @@ def test_y4m(me, world, track, screen):
     assert subscription.agent.desktop.get("Subscriptions") == []
 
 
-@pytest.mark.parametrize("form", ["webm", "y4m"])
-def test_late_subscriber(me, world, track, screen, form):
+@pytest.mark.parametrize("kind", [*stream.COMPRESSED, stream.RAW], ids=str)
+def test_late_subscriber(me, world, track, screen, kind):
     """Whoever subscribes to a screen that has not changed since gets its picture at once, and the right one."""
     screen.configure(manual=True)
     before = track.statistics["received"]
@@ -107,7 +134,7 @@ def test_late_subscriber(me, world, track, screen, form):
     track.wait_until("Statistics", lambda statistics: statistics["received"] >= before + 4)
     recordings = []
     for index in range(3):
-        subscription = track.subscribe(format=form)
+        subscription = track.subscribe(**kind.options)
         recording = record(subscription, world, f"late{index}")
         wait_for_sent(subscription, 1)
         subscription.unsubscribe()
@@ -117,10 +144,11 @@ def test_late_subscriber(me, world, track, screen, form):
     assert track.statistics["received"] == before + 4, "the screen was not still"
 
 
-def test_before_there_is_a_picture(me, world, track, screen):
+@pytest.mark.parametrize("kind", [*stream.SOME, stream.RAW], ids=str)
+def test_before_there_is_a_picture(me, world, track, screen, kind):
     """Subscribing works in every state; not a byte comes before the first real picture, then the stream's size and epoch are announced."""
     track.stop_capture()
-    subscription = track.subscribe()
+    subscription = track.subscribe(**kind.options)
     recording = record(subscription, world)
     track.start_capture()
     screen.configure(manual=True, first_frame=False)
@@ -140,11 +168,12 @@ def test_before_there_is_a_picture(me, world, track, screen):
     assert set(picture.numbers(recording.wait_for_end().frames())) == {number}
 
 
-def test_still_screen_is_as_long_as_it_was(me, world, track, screen):
+@pytest.mark.parametrize("kind", stream.COMPRESSED, ids=str)
+def test_still_screen_is_as_long_as_it_was(me, world, track, screen, kind):
     """The end repeats the last picture at the present time: a recording of a still screen is as long as it was."""
     screen.configure(workload="still")
     track.start_broadcast(wait=True)
-    subscription = track.subscribe()
+    subscription = track.subscribe(**kind.options)
     recording = record(subscription, world)
     wait_for_sent(subscription, 1)
     epoch = subscription.get("Epoch")
@@ -154,16 +183,17 @@ def test_still_screen_is_as_long_as_it_was(me, world, track, screen):
     subscription.unsubscribe()
     after = monotonic_us()
     recording.wait_for_end()
-    file = matroska.read(recording.path)
+    file = stream.read(recording.path)
     assert (before - epoch) / 1000 - 5 <= file.times[-1] <= (after - epoch) / 1000 + 5
     # It costs nothing meanwhile.
     assert sent <= 3 and len(file.blocks) == sent + 1
     assert len(set(picture.numbers(recording.frames()))) == 1
 
 
-def test_resizes(me, world, track, screen):
+@pytest.mark.parametrize("kind", stream.SOME, ids=str)
+def test_resizes(me, world, track, screen, kind):
     """The source changes its size and shape: the stream keeps its own, the picture is scaled into it, and all of it can be decoded."""
-    subscription = track.subscribe()
+    subscription = track.subscribe(**kind.options)
     recording = record(subscription, world)
     track.start_broadcast(wait=True)
     sizes = [(640, 360), (320, 400), (1000, 200), (642, 362), (640, 360)]
@@ -203,7 +233,7 @@ def test_own_options(me, world, track, screen):
         one.unsubscribe()
     for one in recordings:
         one.wait_for_end()
-    files = [matroska.read(one.path) for one in recordings]
+    files = [stream.read(one.path) for one in recordings]
     assert [file.size for file in files] == [(320, 180), (640, 360)]
     shown = picture.numbers(recordings[0].frames())
     # A picture may be sent again to sharpen it; those that are new are five a second, in the mean. The end adds the newest.

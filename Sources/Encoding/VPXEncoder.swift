@@ -4,11 +4,12 @@ import Frames
 import Glibc
 import Loop
 
-/// One VP8 context of libvpx, set up for screens: one picture in, one packet out, no look-ahead.
+/// One context of libvpx, set up for screens: one picture in, one packet out, no look-ahead.
 ///
 /// Units: quantizers run from 0, the finest, to 63.
-/// Spec: [RFC 6386](https://www.rfc-editor.org/rfc/rfc6386).
-final class VP8Encoder {
+/// Spec: [RFC 6386](https://www.rfc-editor.org/rfc/rfc6386) and the
+/// [VP9 bitstream](https://www.webmproject.org/vp9/#bitstream-specification).
+final class VPXEncoder {
     /// The range that rate control chooses from. Finer than the first shows no difference and costs bits.
     static let quantizers = 4...56
 
@@ -16,10 +17,10 @@ final class VP8Encoder {
     struct Request {
         /// Makes a picture that decoding may begin with.
         var isKeyFrame = false
-        /// Later pictures may build on this one.
+        /// Later pictures may build on this one. One that is none shows the last picture once more, and selects no block.
         var isReference = true
         /// The coarsest quantizer to use.
-        var greatestQuantizer = VP8Encoder.quantizers.upperBound
+        var greatestQuantizer = VPXEncoder.quantizers.upperBound
     }
 
     /// An encoded picture.
@@ -33,6 +34,11 @@ final class VP8Encoder {
     /// Rate control takes a longer pause for this one: what was not sent for an hour is no reason to send the next picture at the finest quantizer.
     private static let greatestPause = Duration.milliseconds(250)
 
+    /// What shows the last picture once more in VP9: a header that says "show an existing frame, the one in slot 0". That is where the encoder
+    /// keeps the last. A picture that was encoded for it would leave motion vectors, on which the next builds even if it is no reference.
+    private static let lastOnceMore = Output(bytes: [0b1000_1000], isKeyFrame: false, quantizer: 0)
+
+    let codec: VideoCodec
     let size: PixelSize
     private let context: UnsafeMutablePointer<vpx_codec_ctx_t>
     private var configuration: vpx_codec_enc_cfg_t
@@ -41,13 +47,13 @@ final class VP8Encoder {
     private var lastTime: Instant?
 
     /// - Parameter bitrate: bit/s.
-    init(size: PixelSize, bitrate: Int) throws(EncodingError) {
-        self.size = size
+    init(_ codec: VideoCodec, size: PixelSize, bitrate: Int) throws(EncodingError) {
+        (self.codec, self.size) = (codec, size)
         configuration = vpx_codec_enc_cfg_t()
-        let interface = vpx_codec_vp8_cx()
+        let interface = codec == .vp8 ? vpx_codec_vp8_cx() : vpx_codec_vp9_cx()
         let code = vpx_codec_enc_config_default(interface, &configuration, 0)
-        guard code == VPX_CODEC_OK else { throw .cannotStart(size, String(cString: vpx_codec_err_to_string(code))) }
-        VP8Encoder.configure(&configuration, size: size, bitrate: bitrate)
+        guard code == VPX_CODEC_OK else { throw .cannotStart(codec, size, String(cString: vpx_codec_err_to_string(code))) }
+        VPXEncoder.configure(&configuration, codec, size: size, bitrate: bitrate)
 
         context = .allocate(capacity: 1)
         context.initialize(to: vpx_codec_ctx_t())
@@ -55,13 +61,25 @@ final class VP8Encoder {
         guard result == VPX_CODEC_OK else {
             let reason = String(cString: vpx_codec_err_to_string(result))
             context.deallocate()
-            throw .cannotStart(size, reason)
+            throw .cannotStart(codec, size, reason)
         }
-        // A fixed, fast speed; negative so that libvpx does not change it by its own clock.
-        _ = cvpx_set_cpu_used(context, -12)
-        _ = cvpx_set_static_threshold(context, 1)
-        // Not libvpx's mode for screens: in it quantizers fall only slowly, which is just what refinement cannot use.
-        _ = cvpx_set_screen_content_mode(context, 0)
+        switch codec {
+        case .vp8:
+            // A fixed, fast speed; negative so that libvpx does not change it by its own clock.
+            _ = cvpx_set_cpu_used(context, -12)
+            _ = cvpx_set_static_threshold(context, 1)
+            // Not libvpx's mode for screens: in it quantizers fall only slowly, which is just what refinement cannot use.
+            _ = cvpx_set_screen_content_mode(context, 0)
+        case .vp9:
+            _ = cvpx_set_cpu_used(context, 9)
+            // Text that scrolls takes a fifth of the bytes.
+            _ = cvpx_set_tune_content(context, Int32(VP9E_CONTENT_SCREEN.rawValue))
+            // Quantizers of its own choice for parts of a picture would undo what is known of each block.
+            _ = cvpx_set_aq_mode(context, 0)
+            _ = cvpx_set_tile_columns(context, 1)
+            _ = cvpx_set_color_space(context, Int32(VPX_CS_BT_601.rawValue))
+            _ = cvpx_set_color_range(context, Int32(VPX_CR_STUDIO_RANGE.rawValue))
+        }
     }
 
     deinit {
@@ -71,7 +89,7 @@ final class VP8Encoder {
 
     /// Changes the bit rate from the next picture on.
     func setBitrate(_ bitrate: Int) throws(EncodingError) {
-        let kilobits = VP8Encoder.kilobits(bitrate)
+        let kilobits = VPXEncoder.kilobits(bitrate)
         guard configuration.rc_target_bitrate != kilobits else { return }
         configuration.rc_target_bitrate = kilobits
         try check(vpx_codec_enc_config_set(context, &configuration))
@@ -86,6 +104,7 @@ final class VP8Encoder {
     func encode(
         _ planes: I420Planes, blocks: inout [UInt8], at time: Instant, _ request: Request
     ) throws(EncodingError) -> Output? {
+        if codec == .vp9 && !request.isReference { return VPXEncoder.lastOnceMore }
         let coarsest = UInt32(request.greatestQuantizer)
         if configuration.rc_max_quantizer != coarsest {
             configuration.rc_max_quantizer = coarsest
@@ -98,7 +117,7 @@ final class VP8Encoder {
         image.stride = (Int32(planes.lumaStride), Int32(planes.chromaStride), Int32(planes.chromaStride), 0)
         let pause = pauseBefore(time)
         // For rate control a picture takes the time before it, not after it: that one is not known yet, and the bits are spent when it comes.
-        try check(vpx_codec_encode(context, &image, clock, UInt(pause), VP8Encoder.flags(request), UInt(VPX_DL_REALTIME)))
+        try check(vpx_codec_encode(context, &image, clock, UInt(pause), VPXEncoder.flags(request), UInt(VPX_DL_REALTIME)))
         clock += pause
         return takeOutput()
     }
@@ -116,7 +135,7 @@ final class VP8Encoder {
 
     /// Microseconds since the picture before, as rate control is to see them.
     private func pauseBefore(_ time: Instant) -> Int64 {
-        let pause = lastTime.map { min(max(time - $0, .milliseconds(1)), VP8Encoder.greatestPause) } ?? .milliseconds(33)
+        let pause = lastTime.map { min(max(time - $0, .milliseconds(1)), VPXEncoder.greatestPause) } ?? .milliseconds(33)
         lastTime = time
         return pause.microseconds
     }
@@ -138,16 +157,20 @@ final class VP8Encoder {
     private func check(_ code: vpx_codec_err_t) throws(EncodingError) {
         guard code != VPX_CODEC_OK else { return }
         let detail = vpx_codec_error_detail(context).map { ": " + String(cString: $0) } ?? ""
-        throw .cannotEncode(String(cString: vpx_codec_err_to_string(code)) + detail)
+        throw .cannotEncode(codec, String(cString: vpx_codec_err_to_string(code)) + detail)
     }
 
-    private static func configure(_ configuration: inout vpx_codec_enc_cfg_t, size: PixelSize, bitrate: Int) {
+    private static func configure(
+        _ configuration: inout vpx_codec_enc_cfg_t, _ codec: VideoCodec, size: PixelSize, bitrate: Int
+    ) {
         configuration.g_w = UInt32(size.width)
         configuration.g_h = UInt32(size.height)
         configuration.g_timebase = vpx_rational(num: 1, den: 1_000_000)
         configuration.g_lag_in_frames = 0
-        // A second thread spins while it waits for the first: it shortens a picture, but costs more than it gains below 4K.
-        configuration.g_threads = size.width * size.height > 2560 * 1440 ? 2 : 1
+        // VP8's second thread spins while it waits for the first: it shortens a picture, but costs more than it gains below 4K.
+        // VP9's sleeps, and has a tile of its own.
+        let singleThreaded = codec == .vp8 ? 2560 * 1440 : 1280 * 720
+        configuration.g_threads = size.width * size.height > singleThreaded ? 2 : 1
         configuration.kf_mode = VPX_KF_DISABLED
         configuration.rc_end_usage = VPX_CBR
         configuration.rc_target_bitrate = kilobits(bitrate)
