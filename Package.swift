@@ -55,10 +55,11 @@ let package = Package(
         layer("Encoding", ["Frames", "Loop", "CVPX", "CLinux"]),
         layer("Matroska", []),
         layer("Streams", ["Encoding", "Frames", "Matroska", "Loop", "CLinux"]),
-        layer("Agent", ["Contract", "Portal", "Capture", "Streams", "Encoding", "Frames", "DBus", "Loop"]),
+        layer("Choices", ["Loop"]),
+        layer("Agent", ["Contract", "Choices", "Portal", "Capture", "Streams", "Encoding", "Frames", "DBus", "Loop"]),
 
         program("vitrine-agent", ["Agent", "DBus", "Loop"]),
-        program("vitrinectl", ["Contract", "Matroska", "DBus", "Loop"]),
+        program("vitrinectl", ["Contract", "Choices", "Matroska", "DBus", "Loop"]),
         program("vitrine-testscreen", ["Contract", "DBus", "Loop", "CLinux", "CPipeWire"]),
 
         tests("LoopTests", ["Loop"]),
@@ -73,6 +74,7 @@ let package = Package(
         tests("EncodingTests", ["Encoding", "Frames", "Loop"]),
         tests("MatroskaTests", ["Matroska"]),
         tests("StreamsTests", ["Streams", "Encoding", "Frames", "Loop"]),
+        tests("ChoicesTests", ["Choices", "Loop"]),
         tests("AgentTests", ["Agent", "Contract", "DBus", "Loop"]),
         tests("ControlTests", ["vitrinectl", "Contract", "Matroska", "DBus", "Loop"]),
     ]

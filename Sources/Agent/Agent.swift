@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+import Choices
 import Contract
 public import DBus
 import Frames
@@ -41,6 +42,10 @@ public final class Agent {
     let portal: ScreenCastPortal
     let captures: Captures
     let streams: Streams
+    let choices: RememberedChoices
+    private var screenLock: ScreenLock?
+    /// When the person last closed a picker, by who had opened it; what is older than the peace is taken out.
+    private var cancels: [String: Instant] = [:]
     private let connection: Connection
     private let log = Log("agent")
     private var tracks: [Track] = []
@@ -60,13 +65,18 @@ public final class Agent {
         portal = ScreenCastPortal(connection)
         captures = Captures(on: connection.loop)
         streams = Streams(on: connection.loop)
+        choices = RememberedChoices(.ofUser)
         object = makeObject()
         let desktop = Track(Paths.desktopTrack, TrackOptions(), owner: nil, nil, agent: self, isDesktopTrack: true)
         (desktopTrack, tracks) = (desktop, [desktop])
         clients.onLeft = { [weak self] name in
+            self?.choices.forget(name)
             for track in self?.tracks ?? [] { track.clientLeft(name) }
         }
         portal.onPropertiesChanged = { [weak self] _ in self?.publish() }
+        screenLock = ScreenLock(on: connection.loop) { [weak self] in
+            for track in self?.tracks ?? [] { track.updatePlaceholder() }
+        }
     }
 
     private enum Paths {
@@ -95,6 +105,26 @@ public final class Agent {
 
     /// The track whose picker is open.
     var pickingTrack: Track? { tracks.first { $0.isPicking } }
+
+    /// Whether the session is locked, or the machine goes to sleep: nobody is to see its screens.
+    var isScreenLocked: Bool { screenLock?.isLocked ?? false }
+
+    /// How long who had a picker closed cannot open the next one.
+    private static let peace = Duration.seconds(2)
+
+    /// The person has closed a picker that this program had opened.
+    func noteCancel(by identity: Identity) {
+        cancels = cancels.filter { $0.value + Agent.peace > .now }
+        cancels[identity.name] = .now
+    }
+
+    /// From when on a program may open a picker: the person who has just closed one has two seconds of peace from it.
+    func endOfPeace(for identity: Identity) -> Instant {
+        (cancels[identity.name] ?? Instant(nanoseconds: 0)) + Agent.peace
+    }
+
+    /// Tells the person who opens the picker.
+    func makeNotice(_ identity: Identity, title: String) -> PickerNotice { PickerNotice(connection, who: identity, title: title) }
 
     /// Announces what has changed of the agent's own properties.
     func publish() { object?.publish() }
@@ -135,7 +165,7 @@ public final class Agent {
                 "AvailableCursorModes": property { .uint32($0.portal.properties?.cursorModes.rawValue ?? 0) },
                 "Presets": Property(get: { Preset.allAsValue }),
                 "DefaultOptions": Property(get: { TrackOptions().asValue }),
-                "Capabilities": Property(get: { Capabilities.asValue }),
+                "Capabilities": property { Capabilities.of($0.portal.properties) },
             ], isObjectManager: true)
     }
 
@@ -157,6 +187,7 @@ public final class Agent {
             // Checked now, though each start brings its own.
             _ = try StartOptions(&reader)
             try reader.finish()
+            try options.checkPersistence(of: identity, onDesktopTrack: false)
             guard tracks.count(where: { $0.owner == call.sender }) < Agent.tracksPerClient else {
                 throw AgentError(.limitExceeded, "a client owns at most \(Agent.tracksPerClient) tracks: destroy one of them first")
             }
@@ -179,7 +210,7 @@ public final class Agent {
         desktopTrack.whenPermitted(isOn ? .start : .stop, call) { identity in
             desktopTrack.whenSettled {
                 if isOn {
-                    desktopTrack.share(call)
+                    desktopTrack.share(call, identity)
                 } else {
                     desktopTrack.stopSharing(call, identity)
                 }
@@ -202,13 +233,20 @@ extension Preset {
 
 /// What this build can do, of what the contract names.
 private enum Capabilities {
-    private static let built = ["vp9", "ivf"]
-    private static let unbuilt = [
-        "frames", "crop", "masks", "persist", "multiple", "system-audio", "microphone", "cursor-metadata", "window-exclusion",
+    private static let own: [(String, Bool)] = [
+        ("vp9", true), ("ivf", true),
+        ("frames", false),
+        ("crop", false), ("masks", false),
+        ("multiple", false),
+        ("system-audio", false), ("microphone", false),
+        ("cursor-metadata", false),
+        ("window-exclusion", false),
     ]
 
-    static var asValue: Value {
-        let all = built.map { ($0, true) } + unbuilt.map { ($0, false) }
+    /// - Parameter portal: nil while none was seen: then nothing is said of what only it can answer.
+    static func of(_ portal: PortalProperties?) -> Value {
+        var all = own
+        if let portal { all.append(("persist", portal.version >= 4)) }
         return .dictionary(key: "s", value: "b", all.map { Value.Entry(key: .string($0.0), value: .bool($0.1)) })
     }
 }

@@ -17,8 +17,21 @@ final class Broadcast {
         case ended(End)
     }
 
+    /// What is remembered of the choice, and where.
+    struct Memory {
+        let choices: RememberedChoices
+        let key: ChoiceKey
+    }
+
+    private let portal: ScreenCastPortal
     private let captures: Captures
     private let pool: FramePool
+    private let memory: Memory
+    private let makeNotice: () -> PickerNotice?
+    /// What is asked of the portal; the remembered choice is added when it is asked.
+    private var wish = CastOptions()
+    private var opening: Timer?
+    private var notice: PickerNotice?
     private let handler: (Event) -> Void
     private var cast: Cast?
     private var captureID: UInt64?
@@ -29,18 +42,42 @@ final class Broadcast {
     /// Whether the desktop's picker is open, or about to be.
     private(set) var isPicking = true
 
+    /// - Parameters:
+    ///   - notBefore: when the picker may open.
+    ///   - notice: shows who asks for the picker, where the person is to be told; called when it opens.
     init(
-        _ options: TrackOptions, _ start: StartOptions, portal: ScreenCastPortal, captures: Captures, pool: FramePool,
-        _ handler: @escaping (Event) -> Void
+        _ options: TrackOptions, _ start: StartOptions, portal: ScreenCastPortal, captures: Captures, pool: FramePool, memory: Memory,
+        notBefore: Instant, notice: @escaping () -> PickerNotice?, _ handler: @escaping (Event) -> Void
     ) {
-        (self.captures, self.pool, self.handler) = (captures, pool, handler)
-        var cast = CastOptions()
-        cast.types = SourceTypes(rawValue: options.sources)
-        cast.cursorMode = options.cursorIsHidden ? .hidden : .embedded
-        cast.cursorModeIsRequired = options.cursorIsExplicit
-        cast.parentWindow = start.parentWindow
-        cast.timeout = start.timeout == 0 ? nil : .seconds(Int64(start.timeout))
-        self.cast = portal.start(cast) { [weak self] event in self?.handle(event) }
+        (self.portal, self.captures, self.pool, self.memory, self.handler) = (portal, captures, pool, memory, handler)
+        makeNotice = notice
+        wish.types = SourceTypes(rawValue: options.sources)
+        wish.cursorMode = options.cursorIsHidden ? .hidden : .embedded
+        wish.cursorModeIsRequired = options.cursorIsExplicit
+        wish.parentWindow = start.parentWindow
+        wish.timeout = start.timeout == 0 ? nil : .seconds(Int64(start.timeout))
+        wish.persistMode = memory.key.persistence.asPersistMode
+        if notBefore > .now {
+            opening = captures.loop.at(notBefore) { [unowned self] in openPicker() }
+        } else {
+            openPicker()
+        }
+    }
+
+    private func openPicker() {
+        opening = nil
+        notice = makeNotice()
+        wish.restoreToken = memory.choices.token(for: memory.key)
+        cast = portal.start(wish) { [weak self] event in self?.handle(event) }
+    }
+
+    /// The picker is closed, or will never open.
+    private func endPicking() {
+        isPicking = false
+        opening?.cancel()
+        opening = nil
+        notice?.close()
+        notice = nil
     }
 
     /// Begins to capture what the user has chosen.
@@ -63,7 +100,7 @@ final class Broadcast {
 
     /// Stops capturing, closes the portal session or the picker. Nothing comes any more.
     func release() {
-        isPicking = false
+        endPicking()
         stopCapturing()
         cast?.close()
         cast = nil
@@ -75,7 +112,8 @@ final class Broadcast {
         case .pickerOpened: break
         case .granted(let grant):
             self.grant = grant
-            isPicking = false
+            endPicking()
+            memory.choices.replace(grant.restoreToken, for: memory.key)
             handler(.granted)
         case .cancelled: handler(.failed(AgentError(.cancelled, "the picker was closed without a choice")))
         case .failed(let error): handler(.failed(error.asAgentError))
@@ -124,6 +162,16 @@ final class Broadcast {
             source["stride"] = .uint32(UInt32(clamping: format.strideBytes))
         }
         return [.options(source)]
+    }
+}
+
+extension Persistence {
+    fileprivate var asPersistMode: PersistMode {
+        switch self {
+        case .none: .none
+        case .session: .session
+        case .forever: .forever
+        }
     }
 }
 

@@ -5,7 +5,7 @@ import Loop
 
 /// The captures of all tracks, on one thread that starts with the first of them.
 final class Captures {
-    private let loop: EventLoop
+    let loop: EventLoop
     private var thread: CaptureThread?
     private var open: [UInt64: (pool: FramePool, handler: (CaptureEvent) -> Void)] = [:]
     private var lastID: UInt64 = 0

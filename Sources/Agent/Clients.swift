@@ -35,8 +35,9 @@ final class Clients {
 
     private func ask(_ name: BusName) {
         connection.credentials(of: name) { [weak self] result in
-            let processID = (try? result.get())?.processID ?? 0
-            self?.resolve(name, Identity.inspect(processID: processID))
+            let credentials = try? result.get()
+            let identity = Identity.inspect(processID: credentials?.processID ?? 0, descriptor: credentials?.processDescriptor)
+            self?.resolve(name, identity)
         }
         watches[name] = connection.watchName(name) { [weak self] owner in
             if owner == nil { self?.leave(name) }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+import Glibc
 import Loop
 
 /// Who a client of the bus is, from the bus's credentials and `/proc`, never from what it says.
@@ -18,13 +19,21 @@ struct Identity: Equatable, Sendable {
     ///
     /// Its start time is read before and after: a process that ended meanwhile, whose number another one may have got, is unknown.
     ///
-    /// - Parameter processID: as the bus knows it; 0 is unknown.
-    static func inspect(processID: UInt32) -> Identity {
+    /// - Parameters:
+    ///   - processID: as the bus knows it; 0 is unknown.
+    ///   - descriptor: the process itself, where the bus gives it: while it lives nobody else has its number.
+    static func inspect(processID: UInt32, descriptor: FileDescriptor? = nil) -> Identity {
         let process = "/proc/\(processID)"
         guard processID != 0, let started = startTime(process) else { return unknown(processID: processID) }
         let identity = look(process, processID)
-        guard startTime(process) == started else { return unknown(processID: processID) }
+        guard startTime(process) == started, descriptor.map(isAlive) ?? true else { return unknown(processID: processID) }
         return identity
+    }
+
+    /// Whether the process of a `pidfd_open(2)` descriptor, which becomes readable when it ends, has not ended.
+    private static func isAlive(_ process: FileDescriptor) -> Bool {
+        var entry = pollfd(fd: process.raw, events: Int16(POLLIN), revents: 0)
+        return poll(&entry, 1, 0) == 0
     }
 
     private static func look(_ process: String, _ processID: UInt32) -> Identity {

@@ -60,6 +60,10 @@ struct TrackOptions: Equatable, Sendable {
     var title = ""
     var allow: [String] = []
     var isDetached = false
+    /// Whether the next share may skip the picker, ...
+    var persistence = Persistence.none
+    /// ... and the client's own name for what is remembered.
+    var restoreKey = ""
 
     /// What an encoder gets when its subscription says nothing else.
     var effectiveMaxSize: PixelSize { maxSize ?? preset.maxSize }
@@ -70,6 +74,9 @@ struct TrackOptions: Equatable, Sendable {
     static let greatestAllowCount = 256
     static let tooManyAllowed = AgentError(
         .limitExceeded, "\"allow\" holds more than \(greatestAllowCount) identities: take some back with Disallow first")
+
+    /// Most bytes of a `restore-key`.
+    static let greatestRestoreKey = 256
 
     /// Most bytes of an identity. All of a client's tracks still fit into one message of the bus.
     static let greatestIdentity = 1_024
@@ -95,6 +102,7 @@ struct TrackOptions: Equatable, Sendable {
             for name in names where !allow.contains(name) { allow.append(try Self.checkIdentity("allow", name)) }
         }
         if let flag = try reader.takeBool("detached") { isDetached = flag }
+        try takePersistence(&reader)
         try Self.refuseUnbuilt(&reader)
     }
 
@@ -112,11 +120,37 @@ struct TrackOptions: Equatable, Sendable {
         cursorIsExplicit = true
     }
 
+    private mutating func takePersistence(_ reader: inout OptionReader) throws(AgentError) {
+        if let name = try reader.takeString("persist") {
+            guard let known = Persistence(rawValue: name) else {
+                throw .invalid("persist", "is \"\(name)\"; there are none, session, forever")
+            }
+            persistence = known
+        }
+        if let key = try reader.takeString("restore-key") {
+            guard key.utf8.count <= TrackOptions.greatestRestoreKey else {
+                throw .invalid("restore-key", "has \(key.utf8.count) bytes; it has at most \(TrackOptions.greatestRestoreKey)")
+            }
+            restoreKey = key
+        }
+        guard restoreKey.isEmpty || persistence != .none else {
+            throw .invalid("restore-key", "names what \"persist\" remembers: ask for \"session\" or \"forever\" too")
+        }
+    }
+
+    /// - Throws: `Unsupported`, when what this program chooses cannot be remembered for good.
+    func checkPersistence(of identity: Identity, onDesktopTrack: Bool) throws(AgentError) {
+        guard persistence == .forever, !identity.isVerified || !(onDesktopTrack || identity.name.hasPrefix("app:")) else { return }
+        let why =
+            onDesktopTrack
+            ? "\(identity.name) may be another program tomorrow (an interpreter, a user service, a file that its user can write): ask for \"session\""
+            : "it is for Flatpak and Snap applications, and for the desktop track; \(identity.name) may ask for \"session\""
+        throw .unsupported("persist \"forever\"", why)
+    }
+
     private static func refuseUnbuilt(_ reader: inout OptionReader) throws(AgentError) {
         try reader.takeDefault("multiple", "b", false, "this version shares one source a track") { $0.asBool }
         try reader.takeChoice("audio", ["none", "system", "microphone", "both"], "this version carries no sound")
-        try reader.takeChoice("persist", ["none", "session", "forever"], "this version remembers no choice")
-        try reader.takeDefault("restore-key", "s", "", "this version remembers no choice") { $0.asString }
         if let crop = try reader.take("crop", "(iiuu)", { Region($0) }) { try Self.refuseCrop(crop) }
         try reader.takeDefault("masks", "a(iiuu)", [], "this version masks nothing") { $0.asArray?.allOrNone { Region($0) } }
         try reader.takeDefault("excluded-windows", "au", [], "no desktop portal can leave windows out") {
@@ -172,7 +206,8 @@ struct TrackOptions: Equatable, Sendable {
         var options: [String: Value] = [
             "preset": .string(preset.name), "sources": .uint32(sources),
             "cursor": .string(cursorIsHidden ? "hidden" : "embedded"), "title": .string(title),
-            "allow": .array(of: "s", allow.map(Value.string)), "detached": .bool(isDetached),
+            "allow": .array(of: "s", allow.map(Value.string)), "detached": .bool(isDetached), "persist": .string(persistence.rawValue),
+            "restore-key": .string(restoreKey),
         ]
         if let maxSize { options["max-size"] = maxSize.asValue }
         if let frameRate { options["fps"] = .uint32(frameRate) }

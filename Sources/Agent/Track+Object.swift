@@ -11,7 +11,7 @@ extension Track {
             path, agent.descriptions.track, on: agent.server,
             methods: [
                 "StartCapture": method(.manage) { track, call, _ in track.handleStartCapture(call) },
-                "StartBroadcast": method(.start) { track, call, _ in track.handleStartBroadcast(call) },
+                "StartBroadcast": method(.start) { track, call, identity in track.handleStartBroadcast(call, identity) },
                 "SwitchSource": method(.manage) { track, call, _ in track.handleSwitchSource(call) },
                 "StopBroadcast": method(.stop) { track, call, identity in track.handleStopBroadcast(call, identity) },
                 "StopCapture": method(.stop) { track, call, identity in
@@ -105,12 +105,13 @@ extension Track {
         call.reply()
     }
 
-    private func handleStartBroadcast(_ call: Call) {
+    private func handleStartBroadcast(_ call: Call, _ identity: Identity) {
         do throws(AgentError) {
             var reader = OptionReader(call.options(at: 0))
             let start = try StartOptions(&reader)
             try reader.finish()
-            try startBroadcast(start, start.waits ? { error in call.answer(error) } : nil)
+            let starter = Starter(client: call.sender, identity: identity)
+            try startBroadcast(start, by: starter, start.waits ? { error in call.answer(error) } : nil)
             if !start.waits { call.reply() }
         } catch {
             call.fail(error)

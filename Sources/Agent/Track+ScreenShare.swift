@@ -4,7 +4,7 @@ import DBus
 /// The one call, `Agent.SetScreenShare`, on the desktop track.
 extension Track {
     /// SetScreenShare(true): listens and opens the picker, joins a start that is under way, or applies live options.
-    func share(_ call: Call) {
+    func share(_ call: Call, _ identity: Identity) {
         do throws(AgentError) {
             let given = call.options(at: 1)
             var reader = OptionReader(given)
@@ -14,6 +14,7 @@ extension Track {
             try new.apply(&reader)
             let start = try StartOptions(&reader)
             try reader.finish()
+            try new.checkPersistence(of: identity, onDesktopTrack: true)
             let waiter: ((AgentError?) -> Void)? = start.waits ? { [path] error in call.answer(error, [.objectPath(path)]) } : nil
             if isUnderWay {
                 try checkLive(new, given)
@@ -25,7 +26,7 @@ extension Track {
                 }
                 apply(new)
                 startCapture()
-                try startBroadcast(start, waiter)
+                try startBroadcast(start, by: Starter(client: call.sender, identity: identity), waiter)
                 if waiter != nil { return }
             }
             call.reply([.objectPath(path)])
@@ -60,6 +61,8 @@ extension Track {
         if new.sources != options.sources { frozen.append("sources") }
         if new.cursorIsHidden != options.cursorIsHidden { frozen.append("cursor") }
         if new.isDetached != options.isDetached { frozen.append("detached") }
+        if new.persistence != options.persistence { frozen.append("persist") }
+        if new.restoreKey != options.restoreKey { frozen.append("restore-key") }
         guard !frozen.isEmpty else { return }
         throw AgentError(
             .busy, "\(frozen.joined(separator: ", ")) cannot change while the share is under way: call SetScreenShare(false) first")

@@ -40,9 +40,16 @@ final class Track {
     private var settled: [() -> Void] = []
     private var firstFrameTimer: Timer?
 
+    /// Who asks for a start.
+    struct Starter {
+        let client: BusName
+        let identity: Identity
+    }
+
     /// What belongs to the start that is under way.
     private struct StartInProgress {
         var options: StartOptions?
+        var starter: Starter?
         /// Those who wait for frames or for the error.
         var waiters: [(AgentError?) -> Void] = []
     }
@@ -65,12 +72,12 @@ final class Track {
     /// Opens the picker.
     ///
     /// - Parameter waiter: called when frames flow, or with the error; nil for a caller that does not wait.
-    func startBroadcast(_ start: StartOptions, _ waiter: ((AgentError?) -> Void)?) throws(AgentError) {
+    func startBroadcast(_ start: StartOptions, by starter: Starter, _ waiter: ((AgentError?) -> Void)?) throws(AgentError) {
         if !machine.isChoosing, machine.isCapturing, !machine.isActive, let other = agent.pickingTrack {
             throw AgentError(.busy, "the picker of \(other.path) is open: one is shown at a time, try again when it is closed")
         }
         let actions = try machine.startBroadcast()
-        self.start = StartInProgress(options: start, waiters: waiter.map { [$0] } ?? [])
+        self.start = StartInProgress(options: start, starter: starter, waiters: waiter.map { [$0] } ?? [])
         lastError = ("", "")
         perform(actions)
     }
@@ -137,17 +144,35 @@ final class Track {
     }
 
     private func openPicker(_ generation: UInt64) {
-        guard let start = start.options else { return }
-        log.info("\(path): the picker is asked for; owner=\(ownerIdentity?.name ?? "-") title=\"\(options.title)\"")
-        broadcast = Broadcast(options, start, portal: agent.portal, captures: agent.captures, pool: pool) { [weak self] event in
-            self?.handle(event, generation)
-        }
+        guard let start = start.options, let starter = self.start.starter else { return }
+        log.info(
+            "\(path): the picker is asked for; by=\(starter.identity.name) owner=\(ownerIdentity?.name ?? "-") title=\"\(options.title)\"")
+        let memory = Broadcast.Memory(choices: agent.choices, key: choiceKey(of: starter))
+        let (title, isUnexpected) = (options.title, starter.identity.isSandboxed || !isOwn(starter))
+        broadcast = Broadcast(
+            options, start, portal: agent.portal, captures: agent.captures, pool: pool, memory: memory,
+            notBefore: agent.endOfPeace(for: starter.identity),
+            notice: { [agent] in isUnexpected ? agent.makeNotice(starter.identity, title: title) : nil }
+        ) { [weak self] event in self?.handle(event, generation) }
+    }
+
+    /// Whether who starts is who the track is for. The desktop track is for every program outside of a sandbox.
+    private func isOwn(_ starter: Starter) -> Bool { isDesktopTrack || starter.client == owner }
+
+    /// Which remembered choice a start may use: none that is not the starter's own.
+    private func choiceKey(of starter: Starter) -> ChoiceKey {
+        let mayRemember = isOwn(starter) && (options.persistence != .forever || starter.identity.isVerified)
+        return ChoiceKey(
+            persistence: mayRemember ? options.persistence : .none, client: starter.client, identity: starter.identity.name,
+            name: options.restoreKey)
     }
 
     private func handle(_ event: Broadcast.Event, _ generation: UInt64) {
         switch event {
         case .granted: perform(machine.granted(generation))
-        case .failed(let error): perform(machine.startFailed(generation, error))
+        case .failed(let error):
+            if error.name == .cancelled, let starter = start.starter { agent.noteCancel(by: starter.identity) }
+            perform(machine.startFailed(generation, error))
         case .firstFrame: perform(machine.firstFrame(generation))
         case .ended(let end): perform(machine.ended(generation, end))
         case .changed: publish()
@@ -247,7 +272,8 @@ final class Track {
         for name in options.allow.compactMap(BusName.init) where name.isUnique { agent.clients.watch(name) }
     }
 
-    private func updatePlaceholder() { streams.showsPlaceholder = isMuted || !machine.isActive }
+    /// Readers get the placeholder while there is no broadcast, or nobody is to see it.
+    func updatePlaceholder() { streams.showsPlaceholder = isMuted || !machine.isActive || agent.isScreenLocked }
 
     func subscribe(
         _ options: SubscribeOptions, _ subscriber: BusName, _ identity: Identity

@@ -12,6 +12,19 @@ public enum Environment {
     /// By itself glibc learns from each freed one to keep the next: megabytes of an encoder that ended would stay. Call it before there are threads.
     public static func returnFreedBlocks() { _ = clinux_set_mmap_threshold(128 * 1024) }
 
+    /// Keeps what the program holds in memory out of core dumps: a screen is nobody's debugging aid.
+    ///
+    /// Not by `PR_SET_DUMPABLE`: nobody could look at the process in `/proc` then, and the desktop portal must, to know who asks.
+    public static func forbidCoreDumps() {
+        var none = rlimit(rlim_cur: 0, rlim_max: 0)
+        setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+        // A handler that is fed through a pipe may disregard the limit: it finds no memory in the dump then.
+        let file = open("/proc/self/coredump_filter", O_WRONLY | O_CLOEXEC)
+        guard file >= 0 else { return }
+        _ = write(file, "0", 1)
+        close(file)
+    }
+
     /// Writes to standard error, as it is.
     public static func complain(_ text: String) {
         var bytes = Array(text.utf8)

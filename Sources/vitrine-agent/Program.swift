@@ -30,6 +30,7 @@ struct Program {
         if let code = readOptions() { return code }
         signal(SIGPIPE, SIG_IGN)
         Environment.returnFreedBlocks()
+        Environment.forbidCoreDumps()
         do {
             let loop = try EventLoop()
             var agent: Agent?

@@ -16,6 +16,9 @@ enum ShareOptions {
         OptionSpec(name: "window", text: "offer windows in the picker; without any of the three, monitors and windows"),
         OptionSpec(name: "virtual", text: "offer a virtual monitor in the picker"),
         OptionSpec(
+            name: "remember", value: "R",
+            text: "whether the same program may share this again without the picker: no, session (while it runs) or forever (see forget)"),
+        OptionSpec(
             name: "allow", value: "ID",
             text: "who else may read the stream: app:ID, unit:NAME, exe:PATH or a unique bus name; may be given several times"),
     ]
@@ -32,6 +35,9 @@ enum ShareOptions {
         if let timeout = try arguments.number("timeout") { options["timeout"] = .uint32(timeout) }
         let sources = (arguments.has("monitor") ? 1 : 0) | (arguments.has("window") ? 2 : 0) | (arguments.has("virtual") ? 4 : 0)
         if sources != 0 { options["sources"] = .uint32(UInt32(sources)) }
+        if let duration = try arguments.word("remember", of: ["no", "session", "forever"]) {
+            options["persist"] = .string(duration == "no" ? "none" : duration)
+        }
         if arguments.has("allow") { options["allow"] = .strings(arguments.strings("allow")) }
         return options
     }

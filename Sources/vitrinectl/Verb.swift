@@ -35,7 +35,7 @@ struct Verb: Sendable {
     /// All verbs, in the order of the help.
     static let all: [Verb] = [
         ShareVerb.verb, StopVerb.verb, ToggleVerb.verb, MuteVerb.verb, StatusVerb.verb, RecordVerb.verb, ListVerb.verb, StatsVerb.verb,
-        DoctorVerb.verb,
+        ForgetVerb.verb, DoctorVerb.verb,
     ]
 
     /// What every verb takes.

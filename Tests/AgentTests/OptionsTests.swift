@@ -56,8 +56,7 @@ import Testing
     private static let region = Value.structure([.int32(1), .int32(2), .uint32(3), .uint32(4)])
     private static let unbuilt: [(String, Value, Value)] = [
         ("multiple", .bool(true), .bool(false)), ("audio", .string("system"), .string("none")),
-        ("persist", .string("forever"), .string("none")),
-        ("restore-key", .string("k"), .string("")), ("crop", region, .structure([.int32(0), .int32(0), .uint32(0), .uint32(0)])),
+        ("crop", region, .structure([.int32(0), .int32(0), .uint32(0), .uint32(0)])),
         ("masks", .array(of: "(iiuu)", [region]), .array(of: "(iiuu)", [])),
         ("excluded-windows", .array(of: "u", [.uint32(7)]), .array(of: "u", [])),
         ("cursor", .string("metadata"), .string("embedded")),
@@ -68,6 +67,13 @@ import Testing
         #expect(error?.name == .unsupported)
         #expect(error?.message.contains(key) == true)
         _ = try track([key: standard])
+    }
+
+    @Test func aNameNeedsSomethingToRemember() throws {
+        let error = failure { try track(["restore-key": .string("mine")]) }
+        #expect(error?.name == .invalidArgs && error?.message.contains("restore-key") == true)
+        #expect(try track(["restore-key": .string("mine"), "persist": .string("session")]).restoreKey == "mine")
+        #expect(try track(["restore-key": .string("")]).persistence == .none)
     }
 
     @Test func boundsTextsByWhatTheyTakeAndNotByWhatIsSeen() throws {

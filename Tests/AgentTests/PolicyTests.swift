@@ -64,3 +64,34 @@ import Testing
         #expect(Identity.inspect(processID: UInt32.max).isSandboxed)
     }
 }
+
+@Suite struct VerificationTests {
+    private func identity(_ name: String, isSandboxed: Bool = false) -> Identity {
+        Identity(name: name, processID: 1, isSandboxed: isSandboxed)
+    }
+
+    @Test func aSandboxVouchesForItsApplication() {
+        #expect(identity("app:org.example.App", isSandboxed: true).isVerified)
+        #expect(!identity("unit:something.service").isVerified)
+        #expect(!identity("unknown:", isSandboxed: true).isVerified)
+        #expect(!identity("exe:/usr/bin/cat", isSandboxed: true).isVerified)
+    }
+
+    @Test(arguments: [
+        "/usr/bin/python3.11", "/usr/bin/python", "/bin/bash", "/usr/bin/busctl", "/usr/bin/gdbus", "/usr/lib/jvm/bin/java",
+        "/usr/bin/ld.so",
+        "/usr/bin/qemu-x86_64", "/usr/bin/env", "/usr/lib/erlang/beam.smp", "/usr/bin/PYTHON3", "/usr/bin/node",
+    ]) func anInterpreterIsNobody(path: String) { #expect(Identity.isInterpreter(path)) }
+
+    @Test(arguments: ["/usr/bin/vitrinectl", "/usr/bin/shotwell", "/usr/bin/envision", "/usr/bin/perlmutter", "/usr/bin/ldap"])
+    func aNameThatOnlyBeginsLikeOneIsNot(path: String) { #expect(!Identity.isInterpreter(path)) }
+
+    /// A file of the system is out of a user's reach; nothing is out of root's; a folder that all may write spoils what is in it.
+    @Test func whatAUserCanChangeIsNotVerified() throws {
+        #expect(Identity.isOutOfReach("/usr/bin/cat", of: 1_000))
+        #expect(!Identity.isOutOfReach("/usr/bin/cat", of: 0))
+        #expect(!Identity.isOutOfReach("/usr/bin/no-such-program", of: 1_000))
+        #expect(!Identity.isOutOfReach("/tmp/program", of: 1_000))
+        #expect(!Identity.isOutOfReach("/dev/null", of: 1_000))
+    }
+}

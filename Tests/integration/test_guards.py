@@ -9,7 +9,7 @@ import pytest
 from harness import TOP, program
 
 TOP_LEVEL = {
-    ".ci", ".gitignore", ".swift-format", "LICENSE", "Makefile", "Package.swift", "README.md", "Sources", "Tests", "data", "dbus",
+    ".ci", ".gitignore", ".swift-format", "LICENSE", "SECURITY.md", "Makefile", "Package.swift", "README.md", "Sources", "Tests", "data", "dbus",
 }
 UNTRACKED = {".git", ".build", ".swiftpm", "share.webm"}
 

@@ -31,7 +31,7 @@ SUBSCRIBE_DEFAULTS = {
 
 WRONG_VALUES = [
     ("preset", v("s", "h4320p")), ("preset", v("s", "")), ("sources", v("u", 0)), ("sources", v("u", 8)), ("cursor", v("s", "sprite")),
-    ("audio", v("s", "loud")), ("persist", v("s", "always")), ("title", v("s", "x" * 65)), ("title", v("s", "a\nb")),
+    ("audio", v("s", "loud")), ("persist", v("s", "always")), ("restore-key", v("s", "mine")), ("title", v("s", "x" * 65)), ("title", v("s", "a\nb")),
     ("allow", v("as", ["nobody"])), ("allow", v("as", ["exe:/usr/bin/cat", ""])), ("allow", v("as", [":"])), ("allow", v("as", ["app:"])),
     ("allow", v("as", ["org.example.Name"])), ("parent-window", v("s", "cocoa:1")), ("max-size", v("(uu)", (1 << 20, 1))),
     ("fps", v("u", 1 << 31)), ("bitrate", v("u", 1)), ("crop", v("(iiuu)", (-1, 0, 10, 10))), ("crop", v("(iiuu)", (0, -1, 10, 10))),
@@ -39,7 +39,7 @@ WRONG_VALUES = [
 ]
 UNBUILT = [
     ("multiple", v("b", True)), ("audio", v("s", "system")), ("audio", v("s", "microphone")), ("audio", v("s", "both")),
-    ("persist", v("s", "session")), ("persist", v("s", "forever")), ("restore-key", v("s", "mine")), ("cursor", v("s", "metadata")),
+    ("persist", v("s", "forever")), ("cursor", v("s", "metadata")),
     ("crop", v("(iiuu)", (0, 0, 10, 10))), ("masks", v("a(iiuu)", [(0, 0, 10, 10)])), ("excluded-windows", v("au", [7])),
 ]
 WRONG_SUBSCRIBE_VALUES = [

@@ -294,3 +294,31 @@ def test_a_hundred_starts_and_stops(session):
     (files, threads, memory), (later_files, later_threads, later_memory) = seen
     assert (later_files, later_threads) == (files, threads)
     assert later_memory - memory < 1024, f"{later_memory - memory} kB more"
+
+
+def test_no_core_dump_holds_the_screen(session, agent):
+    """No core is dumped, and what others dump of the agent has none of its memory; the portal can still look at the process."""
+    agent.set_screen_share(True, wait=True)
+    process = f"/proc/{session.agent_process.pid}"
+    limits = open(f"{process}/limits").read()
+    assert re.search(r"Max core file size +0 +0 ", limits), limits
+    assert int(open(f"{process}/coredump_filter").read(), 16) == 0
+    pool = [part for part in open(f"{process}/smaps").read().split("VmFlags:")[1:] if " dd " in part.splitlines()[0] + " "]
+    assert pool, "the pool's memory is left out by itself too"
+    assert os.readlink(f"{process}/exe") == str(program("vitrine-agent")), "it stays inspectable for its own user"
+
+
+def test_killed_in_the_middle(session, agent):
+    """An agent that dies leaves nothing behind: the portal's session ends with its connection, readers get the end, the next one starts clean."""
+    screen = TestScreen(session.client)
+    agent.set_screen_share(True, wait=True)
+    recording = agent.desktop.subscribe().record(session.root / "killed.webm")
+    recording.wait_for_bytes(1_000)
+    session.end_agent(signal.SIGKILL)
+    recording.wait_for_end()
+    screen.wait_until_closed()
+    session.start_agent()
+    agent = session.agent()
+    assert agent.desktop.state == "idle" and set(agent.objects()) == {DESKTOP_TRACK}
+    agent.set_screen_share(True, wait=True)
+    assert agent.desktop.state == "active"

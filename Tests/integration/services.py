@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""Services of a desktop that do not run on a machine without one: logind and a notification server, as far as the agent speaks to them."""
+
+import threading
+
+from gi.repository import Gio, GLib
+
+from bus import Client
+from processes import wait_until
+
+NOTIFICATIONS = """<node><interface name="org.freedesktop.Notifications">
+<method name="Notify"><arg type="s" direction="in"/><arg type="u" direction="in"/><arg type="s" direction="in"/><arg type="s" direction="in"/>
+<arg type="s" direction="in"/><arg type="as" direction="in"/><arg type="a{sv}" direction="in"/><arg type="i" direction="in"/>
+<arg type="u" direction="out"/></method>
+<method name="CloseNotification"><arg type="u" direction="in"/></method></interface></node>"""
+
+LOGIND = """<node><interface name="org.freedesktop.login1.Manager">
+<method name="GetSession"><arg type="s" direction="in"/><arg type="o" direction="out"/></method>
+<signal name="PrepareForSleep"><arg type="b"/></signal></interface></node>"""
+
+LOGIND_SESSION = """<node><interface name="org.freedesktop.login1.Session">
+<property name="LockedHint" type="b" access="read"/></interface></node>"""
+
+
+class Service:
+    """A name on a bus with objects behind it."""
+
+    def __init__(self, address, name):
+        self.client = Client(address)
+        self.name = name
+
+    def export(self, path, xml):
+        interface = Gio.DBusNodeInfo.new_for_xml(xml).interfaces[0]
+        connection = self.client.connection
+        self.client._glib.run(lambda: connection.register_object(path, interface, self._called, self._read, None))
+
+    def own(self):
+        self.client.call("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "RequestName",
+                         GLib.Variant("(su)", (self.name, 0)))
+
+    def close(self):
+        self.client.close()
+
+    def emit(self, path, interface, member, value):
+        self.client._glib.run(lambda: self.client.connection.emit_signal(None, path, interface, member, value))
+
+    def _called(self, _connection, _sender, _path, _interface, member, arguments, invocation):
+        invocation.return_value(getattr(self, member)(*arguments.unpack()))
+
+    def _read(self, _connection, _sender, _path, _interface, name):
+        return getattr(self, name)()
+
+
+class Notifications(Service):
+    """Keeps what is shown: number -> (summary, body, hints)."""
+
+    PATH = "/org/freedesktop/Notifications"
+
+    def __init__(self, session):
+        super().__init__(session.bus_address, "org.freedesktop.Notifications")
+        self.shown, self.closed = {}, {}
+        self._lock = threading.Lock()
+        self.export(self.PATH, NOTIFICATIONS)
+        self.own()
+
+    def Notify(self, application, replaces, icon, summary, body, actions, hints, timeout):
+        with self._lock:
+            number = replaces or len(self.shown) + len(self.closed) + 1
+            self.shown[number] = (summary, body, hints)
+        return GLib.Variant("(u)", (number,))
+
+    def CloseNotification(self, number):
+        with self._lock:
+            self.closed[number] = self.shown.pop(number)
+
+    def wait_for(self, count=1):
+        wait_until(lambda: len(self.shown) == count, f"{count} notifications")
+        return list(self.shown.values())
+
+
+class Logind(Service):
+    """One session, which is locked or not, and a machine that sleeps or not."""
+
+    PATH, SESSION = "/org/freedesktop/login1", "/org/freedesktop/login1/session/_31"
+
+    def __init__(self, session, *, locked=False):
+        super().__init__(session.system_bus_address, "org.freedesktop.login1")
+        self.locked = locked
+        self.asked = []
+        self.export(self.PATH, LOGIND)
+        self.export(self.SESSION, LOGIND_SESSION)
+        self.own()
+
+    def GetSession(self, name):
+        self.asked.append(name)
+        return GLib.Variant("(o)", (self.SESSION,))
+
+    def LockedHint(self):
+        self.asked.append("LockedHint")
+        return GLib.Variant("b", self.locked)
+
+    def lock(self, locked=True):
+        self.locked = locked
+        changed = {"LockedHint": GLib.Variant("b", locked)}
+        self.emit(self.SESSION, "org.freedesktop.DBus.Properties", "PropertiesChanged",
+                  GLib.Variant("(sa{sv}as)", ("org.freedesktop.login1.Session", changed, [])))
+
+    def sleep(self, begins=True):
+        self.emit(self.PATH, "org.freedesktop.login1.Manager", "PrepareForSleep", GLib.Variant("(b)", (begins,)))
