@@ -13,12 +13,24 @@ TOOLS := Tests/tools
 CHECKS := -Xswiftc -warnings-as-errors --explicit-target-dependency-import-check error
 PROGRAMS := vitrine-agent vitrinectl vitrine-testscreen
 FORMATTED := Package.swift Sources Tests dbus
+# Manual pages, made of what is below data/man and of what the programs and the interfaces' XML say themselves.
+ID := org.vitrine.ScreenShare1
+PAGES := vitrine-agent.1 vitrinectl.1 vitrine-testscreen.1 $(ID).5
+EXAMPLES := $(notdir $(wildcard data/examples/*))
 PYTEST := VITRINE_BIN=$(abspath $(BIN)) $(TOOLS)/as-user env PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m pytest -c Tests/pytest.ini --rootdir=Tests
 
 bindir := $(PREFIX)/bin
 servicedir := $(PREFIX)/share/dbus-1/services
 interfacedir := $(PREFIX)/share/dbus-1/interfaces
 applicationdir := $(PREFIX)/share/applications
+icondir := $(PREFIX)/share/icons/hicolor
+metainfodir := $(PREFIX)/share/metainfo
+mandir := $(PREFIX)/share/man
+exampledir := $(PREFIX)/share/doc/vitrine/examples
+bashcompletiondir := $(PREFIX)/share/bash-completion/completions
+fishcompletiondir := $(PREFIX)/share/fish/vendor_completions.d
+# Debian's own packages have a folder beside this.
+zshcompletiondir ?= $(PREFIX)/share/zsh/site-functions
 # In a home folder two of them are elsewhere.
 ifneq ($(filter $(HOME)/%,$(PREFIX)),)
 unitdir ?= $(PREFIX)/share/systemd/user
@@ -28,11 +40,21 @@ unitdir ?= $(PREFIX)/lib/systemd/user
 autostartdir ?= /etc/xdg/autostart
 endif
 
-.PHONY: build run test test-swift test-integration test-desktop install uninstall format lint clean deps help
+.PHONY: build programs manual run test test-swift test-integration test-desktop install uninstall format lint clean deps help
 
-build: deps ## builds the programs into .build/release
-	@echo "build: builds the programs into .build/release"
+build: deps ## builds the programs into .build/release, and their manual
+	@echo "build: builds the programs into .build/release, and their manual"
+	@$(MAKE) --no-print-directory programs manual
+
+programs:
 	$(SWIFT) build -c release --static-swift-stdlib $(CHECKS)
+
+manual: $(PAGES:%=.build/man/%)
+
+.build/man/%: data/man/%.scd data/man/fill dbus/*.xml $(PROGRAMS:%=$(BIN)/%)
+	@mkdir -p $(@D)
+	$(PYTHON) data/man/fill $< $(BIN) >$@.scd
+	scdoc <$@.scd >$@
 
 run: build ## shares this desktop's screen for 10 s into share.webm; without a desktop, a test screen's
 	@$(TOOLS)/run
@@ -56,24 +78,39 @@ test-desktop: build ## goes the whole way on a headless GNOME desktop with its r
 	@$(TOOLS)/install-packages build screen test desktop
 	$(PYTEST) Tests/desktop
 
-install: $(PROGRAMS:%=$(BIN)/%) ## puts programs, services and interfaces below DESTDIR and PREFIX
-	@echo "install: puts programs, services and interfaces below $(DESTDIR)$(PREFIX)"
-	install -d $(addprefix $(DESTDIR),$(bindir) $(servicedir) $(interfacedir) $(applicationdir) $(unitdir) $(autostartdir))
+install: $(PROGRAMS:%=$(BIN)/%) manual ## puts programs, services, interfaces and manual below DESTDIR and PREFIX
+	@echo "install: puts programs, services, interfaces and manual below $(DESTDIR)$(PREFIX)"
+	install -d $(addprefix $(DESTDIR),$(bindir) $(servicedir) $(interfacedir) $(applicationdir) $(unitdir) $(autostartdir) $(metainfodir) $(exampledir))
+	install -d $(addprefix $(DESTDIR),$(bashcompletiondir) $(zshcompletiondir) $(fishcompletiondir))
+	install -d $(addprefix $(DESTDIR),$(icondir)/scalable/apps $(icondir)/symbolic/apps $(mandir)/man1 $(mandir)/man5)
 	install -m 755 $(PROGRAMS:%=$(BIN)/%) $(DESTDIR)$(bindir)
 	install -m 644 dbus/*.xml $(DESTDIR)$(interfacedir)
-	sed 's|@bindir@|$(bindir)|' data/org.vitrine.ScreenShare1.service.in >$(DESTDIR)$(servicedir)/org.vitrine.ScreenShare1.service
-	sed 's|@bindir@|$(bindir)|' data/app-org.vitrine.ScreenShare1.service.in >$(DESTDIR)$(unitdir)/app-org.vitrine.ScreenShare1.service
-	sed 's|@bindir@|$(bindir)|' data/org.vitrine.ScreenShare1.desktop.in >$(DESTDIR)$(applicationdir)/org.vitrine.ScreenShare1.desktop
-	sed 's|@bindir@|$(bindir)|' data/org.vitrine.ScreenShare1.desktop.in >$(DESTDIR)$(autostartdir)/org.vitrine.ScreenShare1.desktop
+	sed 's|@bindir@|$(bindir)|' data/$(ID).service.in >$(DESTDIR)$(servicedir)/$(ID).service
+	sed 's|@bindir@|$(bindir)|' data/app-$(ID).service.in >$(DESTDIR)$(unitdir)/app-$(ID).service
+	sed 's|@bindir@|$(bindir)|' data/$(ID).desktop.in >$(DESTDIR)$(applicationdir)/$(ID).desktop
+	sed 's|@bindir@|$(bindir)|' data/$(ID).desktop.in >$(DESTDIR)$(autostartdir)/$(ID).desktop
+	install -m 644 data/$(ID).metainfo.xml $(DESTDIR)$(metainfodir)
+	install -m 644 data/icons/$(ID).svg $(DESTDIR)$(icondir)/scalable/apps
+	install -m 644 data/icons/$(ID)-symbolic.svg $(DESTDIR)$(icondir)/symbolic/apps
+	install -m 644 $(addprefix .build/man/,$(filter %.1,$(PAGES))) $(DESTDIR)$(mandir)/man1
+	install -m 644 $(addprefix .build/man/,$(filter %.5,$(PAGES))) $(DESTDIR)$(mandir)/man5
+	install -m 644 data/completions/vitrinectl.bash $(DESTDIR)$(bashcompletiondir)/vitrinectl
+	install -m 644 data/completions/_vitrinectl $(DESTDIR)$(zshcompletiondir)
+	install -m 644 data/completions/vitrinectl.fish $(DESTDIR)$(fishcompletiondir)
+	install -m 644 $(EXAMPLES:%=data/examples/%) $(DESTDIR)$(exampledir)
 
 uninstall: ## takes away what install put in place
 	@echo "uninstall: takes away what install put below $(DESTDIR)$(PREFIX)"
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(bindir)/%)
 	rm -f $(addprefix $(DESTDIR)$(interfacedir)/,$(notdir $(wildcard dbus/*.xml)))
-	rm -f $(DESTDIR)$(servicedir)/org.vitrine.ScreenShare1.service
-	rm -f $(DESTDIR)$(unitdir)/app-org.vitrine.ScreenShare1.service
-	rm -f $(DESTDIR)$(applicationdir)/org.vitrine.ScreenShare1.desktop
-	rm -f $(DESTDIR)$(autostartdir)/org.vitrine.ScreenShare1.desktop
+	rm -f $(DESTDIR)$(servicedir)/$(ID).service $(DESTDIR)$(unitdir)/app-$(ID).service
+	rm -f $(DESTDIR)$(applicationdir)/$(ID).desktop $(DESTDIR)$(autostartdir)/$(ID).desktop
+	rm -f $(DESTDIR)$(metainfodir)/$(ID).metainfo.xml
+	rm -f $(DESTDIR)$(icondir)/scalable/apps/$(ID).svg $(DESTDIR)$(icondir)/symbolic/apps/$(ID)-symbolic.svg
+	rm -f $(addprefix $(DESTDIR)$(mandir)/man1/,$(filter %.1,$(PAGES))) $(addprefix $(DESTDIR)$(mandir)/man5/,$(filter %.5,$(PAGES)))
+	rm -f $(DESTDIR)$(bashcompletiondir)/vitrinectl $(DESTDIR)$(zshcompletiondir)/_vitrinectl $(DESTDIR)$(fishcompletiondir)/vitrinectl.fish
+	rm -f $(EXAMPLES:%=$(DESTDIR)$(exampledir)/%)
+	rmdir $(DESTDIR)$(exampledir) $(DESTDIR)$(PREFIX)/share/doc/vitrine 2>/dev/null || true
 
 # Only what was never built is built here: `sudo make install` should compile nothing.
 $(PROGRAMS:%=$(BIN)/%):
@@ -93,6 +130,9 @@ clean: ## removes what was built
 
 deps: ## installs what the build needs and is missing
 	@$(TOOLS)/install-packages build
+
+# A page that could not be made must not look like one that was.
+.DELETE_ON_ERROR:
 
 help: ## lists what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 22

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Fixtures of the integration tests: a world of its own for each test, or one that the tests of a file leave as they found it."""
 
+import subprocess
+
 import pytest
 
-from harness import DESKTOP_TRACK, SERVICE, SUBSCRIPTION, Session
+from harness import BIN, DESKTOP_TRACK, SERVICE, SUBSCRIPTION, TOP, Session
 from processes import wait_until
 from screen import TestScreen
 
@@ -19,6 +21,17 @@ class Maker:
         session.__enter__()
         self.worlds.append(session)
         return session
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory):
+    """What `make install` puts in place, for tests that leave it as it is; its activation files name the tree's own programs."""
+    # PREFIX has the tree in it, as on a machine on which it is the root: what is installed must name programs that are there.
+    root = tmp_path_factory.mktemp("installed")
+    prefix = root / "usr"
+    subprocess.run(["make", "-s", "install", f"PREFIX={prefix}", f"BIN={BIN}", f"autostartdir={root}/etc/xdg/autostart",
+                    f"unitdir={prefix}/lib/systemd/user"], cwd=TOP, check=True, stdin=subprocess.DEVNULL)
+    return root
 
 
 @pytest.fixture

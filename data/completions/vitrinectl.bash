@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: MIT
+# Completes vitrinectl in bash: verbs and options as its own help lists them, and the tracks of the agent that runs.
+
+_vitrinectl_verbs() { "$1" --help 2>/dev/null | sed -n '/^Verbs:/,/^$/s/^  \([a-z-]*\) .*/\1/p'; }
+
+_vitrinectl_options() { "$1" "$2" --help 2>/dev/null | sed -n 's/^  \(-.*\)/\1/p' | sed 's/  .*//' | grep -oE -- '(^|[ ,])-[a-z-]+' | tr -d ' ,'; }
+
+_vitrinectl_tracks() { "$1" list 2>/dev/null | sed -n '1{/^TRACK /!q;d};s/ .*//p'; }
+
+_vitrinectl() {
+    local program=$1 word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=
+    # --name=value is three words here.
+    if [ "$word" = = ]; then
+        word=
+    elif [ "$before" = = ]; then
+        before=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
+    COMPREPLY=()
+    if [ "$COMP_CWORD" = 1 ]; then
+        words="$(_vitrinectl_verbs "$program") --help --version"
+    else
+        case $before in
+        -t | --track) words=$(_vitrinectl_tracks "$program") ;;
+        -p | --preset) words="h360p h480p h720p h1080p h1440p h2160p native" ;;
+        --format) words="webm y4m" ;;
+        -f) [ "${COMP_WORDS[1]}" = record ] && words="webm y4m" ;;
+        --cursor) words="embedded hidden" ;;
+        --placeholder) words="end picture hold" ;;
+        esac
+        if [ -z "$words" ]; then
+            case ${COMP_WORDS[1]}:$word in
+            *:-*) words=$(_vitrinectl_options "$program" "${COMP_WORDS[1]}") ;;
+            mute:*) words="on off toggle" ;;
+            record:*)
+                mapfile -t COMPREPLY < <(compgen -f -- "$word")
+                compopt -o filenames 2>/dev/null
+                return
+                ;;
+            esac
+        fi
+    fi
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+}
+
+complete -F _vitrinectl vitrinectl
