@@ -13,8 +13,14 @@ public enum ElementID: UInt32, Sendable {
     case docTypeVersion = 0x4287
     case docTypeReadVersion = 0x4285
     case segment = 0x1853_8067
+    case void = 0xEC
+    case seekHead = 0x114D_9B74
+    case seek = 0x4DBB
+    case seekID = 0x53AB
+    case seekPosition = 0x53AC
     case info = 0x1549_A966
     case timestampScale = 0x2AD7B1
+    case duration = 0x4489
     case muxingApp = 0x4D80
     case writingApp = 0x5741
     case tracks = 0x1654_AE6B
@@ -37,6 +43,18 @@ public enum ElementID: UInt32, Sendable {
     case cluster = 0x1F43_B675
     case timestamp = 0xE7
     case simpleBlock = 0xA3
+    case cues = 0x1C53_BB6B
+    case cuePoint = 0xBB
+    case cueTime = 0xB3
+    case cueTrackPositions = 0xB7
+    case cueTrack = 0xF7
+    case cueClusterPosition = 0xF1
+
+    /// The identifier as it stands in a file.
+    public var bytes: [UInt8] {
+        let count = (32 - rawValue.leadingZeroBitCount + 7) / 8
+        return (0..<count).reversed().map { UInt8(truncatingIfNeeded: rawValue >> UInt32(8 * $0)) }
+    }
 }
 
 /// Bytes of EBML elements, one after the other.
@@ -60,6 +78,26 @@ public struct EBML {
         text.withUTF8Buffer { bytes.append(contentsOf: $0) }
     }
 
+    /// Appends an element that holds these bytes.
+    public mutating func append(_ id: ElementID, _ content: [UInt8]) {
+        appendHeader(id, byteCount: UInt64(content.count))
+        bytes += content
+    }
+
+    /// Appends an element that holds a number as a float of eight bytes.
+    public mutating func appendFloat(_ id: ElementID, _ value: Double) {
+        appendHeader(id, byteCount: 8)
+        appendBigEndian(value.bitPattern, 8)
+    }
+
+    /// Appends an element that readers skip, to keep a place free.
+    ///
+    /// - Parameter byteCount: of the whole element, 2 to 128.
+    public mutating func appendVoid(byteCount: Int) { append(.void, [UInt8](repeating: 0, count: byteCount - 2)) }
+
+    /// Appends elements that are there already.
+    public mutating func append(_ elements: [UInt8]) { bytes += elements }
+
     /// Appends an element that holds the elements which `body` appends.
     public mutating func append(_ id: ElementID, _ body: (inout EBML) -> Void) {
         var content = EBML()
@@ -78,9 +116,22 @@ public struct EBML {
     }
 
     /// Appends the beginning of an element that lasts until one comes that cannot be inside it, or until the end.
+    ///
+    /// The size takes ``sizeByteCount`` bytes: ``size(_:)`` of a later size fits in its place.
     public mutating func appendUnsizedHeader(_ id: ElementID) {
         appendIdentifier(id)
-        appendBigEndian(0x01FF_FFFF_FFFF_FFFF, 8)
+        appendBigEndian(0x01FF_FFFF_FFFF_FFFF, EBML.sizeByteCount)
+    }
+
+    /// Bytes that a size takes which was left open.
+    public static let sizeByteCount = 8
+
+    /// A size for the place of one that was left open.
+    public static func size(_ byteCount: UInt64) -> [UInt8] { bigEndian(byteCount | 1 << 56, sizeByteCount) }
+
+    /// The lowest `count` bytes of a number, the highest first.
+    public static func bigEndian(_ value: UInt64, _ count: Int) -> [UInt8] {
+        (0..<count).reversed().map { UInt8(truncatingIfNeeded: value >> UInt64(8 * $0)) }
     }
 
     /// Appends the lowest `count` bytes of a number, the highest first.
@@ -88,7 +139,5 @@ public struct EBML {
         for index in stride(from: count - 1, through: 0, by: -1) { bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(8 * index))) }
     }
 
-    private mutating func appendIdentifier(_ id: ElementID) {
-        appendBigEndian(UInt64(id.rawValue), (32 - id.rawValue.leadingZeroBitCount + 7) / 8)
-    }
+    private mutating func appendIdentifier(_ id: ElementID) { bytes += id.bytes }
 }

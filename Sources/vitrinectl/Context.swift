@@ -28,6 +28,8 @@ final class Context {
         }
         // A reader of our output that goes away is told apart from other ends by EPIPE.
         signal(SIGPIPE, SIG_IGN)
+        // A file that has grown to its limit is an error of the write, like a full disk.
+        signal(SIGXFSZ, SIG_IGN)
         out.onFailure = { [unowned self] in hangUp() }
         // It may also go away while there is nothing to tell it.
         var watch: Watch?

@@ -10,28 +10,44 @@ final class Pump {
     private var buffer = [UInt8](repeating: 0, count: 1 << 18)
     private var pending: ArraySlice<UInt8> = []
     private var watch: Watch?
+    /// What packs the stream anew; nil when the target gets it as it comes.
+    private var file: SeekableWebM?
+    private var carried: UInt64 = 0
 
     /// Bytes that have been written.
-    private(set) var written: UInt64 = 0
+    var written: UInt64 { file?.written ?? carried }
     /// When the first byte came.
     private(set) var began: Instant?
     /// The stream has ended and all of it is written.
     private(set) var isAtEnd = false
     /// Why nothing can be written any more.
-    private(set) var failure: Errno?
+    private(set) var failure: RecordingFault?
+    /// Called when the recording wants a key frame.
+    var onKeyFrameWish: (() -> Void)?
     private var hasSeenEnd = false
 
     /// Whether nothing more will happen.
     var isOver: Bool { isAtEnd || failure != nil }
 
-    init(_ stream: FileDescriptor, into target: RecordTarget, on loop: EventLoop) throws(Errno) {
+    /// - Parameter isSeekable: whether the stream is WebM and becomes a seekable file; the target is a regular one then.
+    init(_ stream: FileDescriptor, into target: RecordTarget, isSeekable: Bool, on loop: EventLoop) throws(Errno) {
         (self.stream, self.target, self.loop) = (stream, target, loop)
+        if isSeekable { file = SeekableWebM(into: target) }
         try stream.setNonBlocking()
         awaitStream()
     }
 
-    /// Stops carrying. The stream's descriptor closes with this object.
-    func cancel() {
+    /// Stops carrying, and makes of what was written a whole file. The stream's descriptor closes with this object.
+    func finish() {
+        cancel()
+        guard var file else { return }
+        // Without this the file would be finished twice.
+        defer { self.file = nil }
+        do throws(RecordingFault) { try file.finish() } catch { failure = failure ?? error }
+        carried = file.written
+    }
+
+    private func cancel() {
         watch?.cancel()
         watch = nil
     }
@@ -56,21 +72,37 @@ final class Pump {
             return
         }
         began = began ?? Instant.now
+        if file != nil { return pack(buffer[..<count]) }
         pending = buffer[..<count]
         flush()
+    }
+
+    private func pack(_ bytes: ArraySlice<UInt8>) {
+        do throws(RecordingFault) {
+            try file?.take(bytes)
+        } catch {
+            fail(error)
+            return
+        }
+        guard file?.keyFrameWish.isOpen == true else { return }
+        file?.keyFrameWish.close()
+        onKeyFrameWish?()
+    }
+
+    private func fail(_ fault: RecordingFault) {
+        failure = fault
+        cancel()
     }
 
     private func flush() {
         do throws(Errno) {
             repeat {
                 let count = try target.write(pending)
-                written += UInt64(count)
+                carried += UInt64(count)
                 pending = pending.dropFirst(count)
             } while target.isRegular && !pending.isEmpty
         } catch {
-            failure = error
-            cancel()
-            return
+            return fail(.write(error))
         }
         if !pending.isEmpty { return awaitTarget() }
         finishIfDone()

@@ -17,6 +17,8 @@ final class RecordTarget {
     private let path: String
     private let isNew: Bool
     private var hasBegun = false
+    /// Nothing of this recording is in it.
+    private(set) var isEmpty = true
 
     /// A pipe that polls writable takes so much without blocking, whatever else is in it (`PIPE_BUF`).
     private static let safeLength = 4_096
@@ -76,15 +78,35 @@ final class RecordTarget {
         }
         let chunk = Array(isRegular ? bytes : bytes.prefix(Self.safeLength))
         do throws(Errno) {
-            return try Errno.check { Glibc.write(raw, chunk, chunk.count) }
+            let count = try Errno.check { Glibc.write(raw, chunk, chunk.count) }
+            isEmpty = isEmpty && count == 0
+            return count
         } catch {
             if error.code == EAGAIN { return 0 }
             throw error
         }
     }
 
+    /// Writes over bytes that were written before, and may be filled in later: of a regular file only.
+    func overwrite(_ bytes: [UInt8], at position: UInt64) throws(Errno) {
+        var done = 0
+        while done < bytes.count {
+            let rest = Array(bytes[done...])
+            let offset = off_t(position) + off_t(done)
+            done += try Errno.check { pwrite(raw, rest, rest.count, offset) }
+        }
+    }
+
+    /// Takes away what stands behind a position: of a regular file only.
+    func cut(to position: UInt64) {
+        // What cannot be taken away stays, and is skipped by who reads.
+        guard let length = off_t(exactly: position), ftruncate(raw, length) == 0 else { return }
+        lseek(raw, length, SEEK_SET)
+        isEmpty = length == 0
+    }
+
     /// Removes a file that was made for this recording and got nothing.
     func discardIfEmpty() {
-        if isNew, !hasBegun { unlink(path) }
+        if isNew, isEmpty { unlink(path) }
     }
 }

@@ -9,8 +9,11 @@ enum RecordVerb {
         name: "record", summary: "write what is shared to a file",
         details: [
             "Recording begins with the first picture: when nothing is shared yet, it waits. It ends after --seconds, at Ctrl-C, or with the "
-                + "share (unless --placeholder says otherwise), and the last picture is then written out. FILE can be played while it grows, and "
-                + "after the program was killed. FILE may be - for standard output.",
+                + "share (unless --placeholder says otherwise), and the last picture is then written out. FILE may be - for standard output.",
+            "A WebM file has its length and an index when it ends, and can be played while it grows and after the program was killed. While "
+                + "pictures change, a key frame is asked for about every ten seconds, to seek to. Pipes and standard output get the live "
+                + "stream as the agent sends it.",
+            "What FILE's name ends in is the format: .webm, .mkv (both WebM) or .y4m (raw pictures without times); WebM when it has no ending.",
             "A FILE that exists is replaced, but not before the first picture is there; with --no-clobber it is left alone, with exit code 1.",
             "Ctrl-C before the first picture ends with exit code 3, and leaves no file behind.",
         ],
@@ -18,7 +21,7 @@ enum RecordVerb {
         options: [
             OptionSpec(name: "seconds", letter: "s", value: "N", text: "end after so many seconds of stream"),
             OptionSpec(name: "wait-seconds", value: "N", text: "give up, with exit code 5, when no picture came for so long"),
-            OptionSpec(name: "format", letter: "f", value: "F", text: "webm or y4m; without it, what FILE's name ends in, else webm"),
+            OptionSpec(name: "format", letter: "f", value: "F", text: "webm or y4m, whatever FILE's name ends in"),
             .track,
             OptionSpec(name: "bitrate", letter: "b", value: "N", text: "bits a second, such as 4M or 2500k; else the share's"),
             OptionSpec(name: "max-size", value: "WxH", text: "greatest picture, in pixels; else the share's"),
@@ -32,20 +35,20 @@ enum RecordVerb {
         ],
         run: { context, arguments throws(Failure) in
             let file = arguments.operands.first ?? "-"
-            let options = try Self.options(arguments, file: file)
+            let format = try RecordFormat(arguments, file: file)
+            let options = try Self.options(arguments, format)
             let path = try arguments.trackPath()
             let (seconds, waitSeconds) = (try arguments.duration("seconds"), try arguments.duration("wait-seconds"))
             let agent = try Agent(context)
             let target = try RecordTarget(file, keepsExisting: arguments.has("no-clobber"))
             defer { target.discardIfEmpty() }
-            return try Recording(agent, path, into: target).run(options, seconds: seconds, waitSeconds: waitSeconds)
+            return try Recording(agent, path, into: target, format: format).run(options, seconds: seconds, waitSeconds: waitSeconds)
         })
 
     /// The options of `Subscribe`.
-    static func options(_ arguments: Arguments, file: String) throws(Failure) -> [String: Value] {
-        let format = try arguments.word("format", of: ["webm", "y4m"]) ?? (file.hasSuffix(".y4m") ? "y4m" : "webm")
+    static func options(_ arguments: Arguments, _ format: RecordFormat) throws(Failure) -> [String: Value] {
         let placeholder = try arguments.word("placeholder", of: ["end", "picture", "hold"]) ?? "end"
-        var options: [String: Value] = ["format": .string(format), "placeholder": .string(placeholder)]
+        var options: [String: Value] = ["format": .string(format.rawValue), "placeholder": .string(placeholder)]
         if let bitrate = try arguments.bitrate("bitrate") { options["bitrate"] = .uint32(bitrate) }
         if let rate = try arguments.number("fps") { options["fps"] = .uint32(rate) }
         if let size = try arguments.size("max-size") { options["max-size"] = .structure([.uint32(size.width), .uint32(size.height)]) }
@@ -63,9 +66,13 @@ final class Recording {
     private var err: Output { agent.context.err }
     private var end: Reason?
     private var agentLeft = false
+    private var isEnding = false
+    private let isSeekable: Bool
 
-    init(_ agent: Agent, _ track: ObjectPath, into target: RecordTarget) {
+    init(_ agent: Agent, _ track: ObjectPath, into target: RecordTarget, format: RecordFormat) {
         (self.agent, self.track, self.target) = (agent, track, target)
+        // Standard output gets what comes, also when it is a file: it may have something in it already.
+        isSeekable = format == .webm && target.isRegular && !target.isStandardOutput
         observer = TrackObserver(agent, track)
     }
 
@@ -82,11 +89,14 @@ final class Recording {
         defer { observer.stop() }
         let pump: Pump
         do throws(Errno) {
-            pump = try Pump(stream, into: target, on: context.loop)
+            pump = try Pump(stream, into: target, isSeekable: isSeekable, on: context.loop)
         } catch {
             throw .ended(.failed, "cannot read the stream: \(error)")
         }
-        defer { pump.cancel() }
+        defer { pump.finish() }
+        pump.onKeyFrameWish = { [unowned self] in
+            if !isEnding { tell(subscription, "RequestKeyFrame") }
+        }
 
         try awaitPicture(pump, subscription, waitSeconds)
         err.line("Recording to \(target.name). Ctrl-C ends it.")
@@ -123,9 +133,8 @@ final class Recording {
     private func finish(_ pump: Pump, _ subscription: ObjectPath, _ why: Context.Outcome) throws(Failure) {
         // Without a bus there is nobody to ask; what came is in the file.
         if why == .disconnected { throw Failure(.disconnected) }
-        let call = Agent.method(subscription, Agent.subscriptionInterface, "Unsubscribe", starting: false)
-        // That the subscription is gone already is as good.
-        agent.connection.call(call, timeout: .seconds(10)) { _ in }
+        isEnding = true
+        tell(subscription, "Unsubscribe")
         switch context.wait(until: { pump.isOver }, timeout: .seconds(10)) {
         case .held: break
         case .interrupted: throw .ended(.failed, "left before the end was written; \(target.name) can be played up to there")
@@ -134,11 +143,26 @@ final class Recording {
         }
     }
 
+    /// Calls a method for what it may bring; that the subscription is gone, or muted, is nothing to tell.
+    private func tell(_ subscription: ObjectPath, _ member: MemberName) {
+        let call = Agent.method(subscription, Agent.subscriptionInterface, member, starting: false)
+        agent.connection.call(call, timeout: .seconds(10)) { _ in }
+    }
+
     private func conclude(_ pump: Pump, wasAsked: Bool) throws(Failure) -> ExitCode {
-        if let failure = pump.failure {
-            // The reader of our standard output has seen enough.
-            if failure.code == EPIPE && target.isStandardOutput { return .done }
-            throw .ended(.failed, "cannot write \(target.name): \(failure). What was written can be played")
+        let length = length(pump)
+        pump.finish()
+        switch pump.failure {
+        case nil: break
+        // The reader of our standard output has seen enough.
+        case .write(let error) where error.code == EPIPE && target.isStandardOutput: return .done
+        case .write(let error):
+            throw .ended(.failed, "cannot write \(target.name): \(error)\(target.isEmpty ? "" : ". What was written can be played")")
+        case .stream(let fault):
+            throw .ended(
+                .failed,
+                "the agent's stream has \(fault.text), which this vitrinectl does not know: are they of one version? "
+                    + "'vitrinectl record - >FILE' takes the stream as it is")
         }
         var code = ExitCode.done
         if !wasAsked {
@@ -154,7 +178,7 @@ final class Recording {
                 err.line("The stream was ended.")
             }
         }
-        err.line("Recorded \(length(pump)), \(byteCount(pump.written)), to \(target.name).")
+        err.line("Recorded \(length), \(byteCount(pump.written)), to \(target.name).")
         return code
     }
 
