@@ -3,7 +3,8 @@
 
 import pytest
 
-from harness import ERROR, BusError
+import peers
+from harness import ERROR, BusError, options
 
 MONITOR, WINDOW = 1, 2
 
@@ -165,3 +166,36 @@ def test_the_indicator_goes_out_when_the_agent_ends(desktop):
     assert desktop.processes.end(process) == 0
     assert track.wait_for_signal("BroadcastFinished").value[0] == "agent-exit"
     desktop.hand.wait_for_no_indicator()
+
+
+def test_a_remembered_choice_is_asked_for_once(desktop, agent):
+    """The first share opens the picker; the second one of the same client shows the same monitor without it, and is announced all the same."""
+    track = share(desktop, agent, {"persist": "session"}, index=1)
+    assert tuple(track.get("Sources")[0]["pixel-size"]) == (1024, 768)
+    agent.set_screen_share(False)
+    desktop.hand.wait_for_no_indicator()
+
+    mark = agent.mark()
+    agent.set_screen_share(True, wait=True, persist="session")
+    assert names_since(agent, mark) == ["BroadcastStarted"]
+    assert tuple(track.get("Sources")[0]["pixel-size"]) == (1024, 768)
+    desktop.hand.wait_for_indicator()
+    agent.set_screen_share(False)
+
+    begin(agent)
+    desktop.hand.cancel()
+
+
+@pytest.mark.skipif(not peers.sandboxing_works(), reason="this machine lets nobody make a sandbox (bwrap --unshare-user)")
+def test_an_application_is_remembered_for_ever(desktop, agent):
+    """What an application in a sandbox was granted for ever it is granted without the picker when it comes back; another one is asked."""
+    for application, asks in (("org.example.Teacher", True), ("org.example.Teacher", False), ("org.example.Pupil", True)):
+        with peers.flatpak(desktop, application) as peer:
+            path = peer.create_track(persist="forever")
+            peer.track(path, "StartCapture")
+            peer.track(path, "StartBroadcast", options())
+            if asks:
+                desktop.hand.share(index=1)
+            agent.track(path).wait_until("State", "active")
+            assert tuple(agent.track(path).get("Sources")[0]["pixel-size"]) == (1024, 768)
+        desktop.hand.wait_for_no_indicator()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Clients that are other programs than the tests: with another executable, or in a sandbox."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ from gi.repository import GLib
 from bus import BusError
 from contract import PROPERTIES
 from harness import AGENT, ROOT, TRACK, options
+from processes import wait_until
 
 PEER = Path(__file__).with_name("peer.py")
 PYTHON = Path(os.path.realpath(sys.executable))
@@ -102,8 +104,33 @@ def sandboxed(session):
     return Peer(session, ["bwrap", "--dev-bind", "/", "/", "--unshare-user", "--die-with-parent", PYTHON, PEER])
 
 
-def flatpak(session, application):
+def flatpak(session, application, **environment):
     """A client that lives as a Flatpak application does: its root says which one it is."""
+    reading, command = _flatpak_sandbox(session, application)
+    try:
+        return Peer(session, [*command, PYTHON, PEER], descriptors=[reading], **environment)
+    finally:
+        os.close(reading)
+
+
+@contextlib.contextmanager
+def flatpak_behind_proxy(session, application):
+    """A client that reaches the bus as a Flatpak application does: through a proxy that may speak to the agent only, and lives in the same sandbox."""
+    reading, command = _flatpak_sandbox(session, application)
+    path = session.root / "proxied"
+    try:
+        proxy = session.start(
+            "proxy", [*command, "xdg-dbus-proxy", session.bus_address, path, "--filter", "--talk=org.vitrine.ScreenShare1"], pass_fds=[reading])
+    finally:
+        os.close(reading)
+    wait_until(path.exists, "the proxy's socket")
+    with flatpak(session, application, DBUS_SESSION_BUS_ADDRESS=f"unix:path={path}") as peer:
+        yield peer
+    session.processes.end(proxy)
+
+
+def _flatpak_sandbox(session, application):
+    """A descriptor that the sandbox reads, and the command that makes it."""
     reading, writing = os.pipe()
     os.write(writing, f"[Application]\nname={application}\nruntime=runtime/org.example.Platform/x86_64/1\n".encode())
     os.close(writing)
@@ -115,7 +142,4 @@ def flatpak(session, application):
             command += ["--symlink", os.readlink(path), path]
         elif path.is_dir():
             command += ["--ro-bind", path, path]
-    try:
-        return Peer(session, [*command, PYTHON, PEER], descriptors=[reading])
-    finally:
-        os.close(reading)
+    return reading, command

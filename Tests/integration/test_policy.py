@@ -7,7 +7,7 @@ import pytest
 from gi.repository import GLib
 
 import peers
-from contract import BUS_ERROR, refused
+from contract import BUS_ERROR, declared, refused
 from harness import AGENT, DESKTOP_TRACK, ERROR, ROOT, SUBSCRIPTION, TRACK, options
 from processes import wait_until
 
@@ -246,6 +246,30 @@ def test_flatpak(world, me, own):
             track.disallow(identity)
             assert track.get("Subscriptions") == []
             refused_to(peer, track.path, STOPPING + STARTING + SUBSCRIBING + MANAGING, identity)
+
+
+@needs_sandbox
+def test_behind_a_proxy(world, me, own):
+    """A sandboxed application that reaches the bus through xdg-dbus-proxy, as Flatpak has it, is known by its id all the same."""
+    identity = "app:org.example.Proxied"
+    with peers.flatpak_behind_proxy(world, "org.example.Proxied") as peer:
+        path = peer.create_track()
+        assert me.track(path).get("OwnerIdentity") == identity
+        refused_to(peer, own.path, STOPPING + STARTING + SUBSCRIBING + MANAGING + DESTROYING, identity)
+        own.allow(identity)
+        peer.track(own.path, "Subscribe", EMPTY)
+        assert me.client.get("org.vitrine.ScreenShare1", own.get("Subscriptions")[0], SUBSCRIPTION, "SubscriberIdentity") == identity
+        own.disallow(identity)
+        peer.track(path, "StartCapture")
+        peer.track(path, "StartBroadcast", options(wait=True))
+        assert me.track(path).state == "active"
+
+
+def test_every_member_has_a_row():
+    """The tables above hold every method of a track and every property that can be written: none is left to whoever calls it."""
+    walked = {name.split(" ")[0] for name, _ in STOPPING + STARTING + SUBSCRIBING + MANAGING + DESTROYING}
+    written = {name for name, one in declared()[TRACK].properties.items() if one.access == "readwrite"}
+    assert walked == set(declared()[TRACK].methods) | written
 
 
 # Limits

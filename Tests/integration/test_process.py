@@ -322,3 +322,22 @@ def test_killed_in_the_middle(session, agent):
     assert agent.desktop.state == "idle" and set(agent.objects()) == {DESKTOP_TRACK}
     agent.set_screen_share(True, wait=True)
     assert agent.desktop.state == "active"
+
+
+def test_descriptors_stay_where_they_belong(session, agent):
+    """No descriptor of the agent outlives an exec, it listens on no socket, and what a reader gets is an end that can only be read."""
+    agent.set_screen_share(True, wait=True)
+    readers = [agent.desktop.subscribe(), agent.desktop.subscribe(format="y4m")]
+    process = Path(f"/proc/{session.agent_process.pid}")
+    sockets = set()
+    for number in os.listdir(process / "fd"):
+        flags = re.search(r"flags:\s+(\d+)", (process / "fdinfo" / number).read_text()).group(1)
+        target = os.readlink(process / "fd" / number)
+        assert int(number) < 3 or int(flags, 8) & os.O_CLOEXEC, f"descriptor {number} ({target}) is not close-on-exec"
+        sockets |= set(re.findall(r"socket:\[(\d+)\]", target))
+    listening = {line.split()[6] for line in (process / "net" / "unix").read_text().splitlines()[1:] if int(line.split()[3], 16) & 0x10000}
+    assert sockets and not sockets & listening
+    for reader in readers:
+        with pytest.raises(OSError):
+            os.write(reader.descriptor, b"x")
+        reader.close()
