@@ -83,10 +83,16 @@ struct BufferReading {
         meta(SPA_META_VideoTransform, spa_meta_videotransform.self).flatMap { Transform(rawValue: $0.pointee.transform) } ?? .normal
     }
 
-    /// Adds what changed, in pixels of memory. A producer that names nothing has not said that nothing changed.
-    func foldDamage(into damage: inout Damage) {
+    /// What is said of the pointer; nil when nothing is.
+    var cursor: CursorReading? {
+        guard let spa, let meta = spa_buffer_find_meta(spa, SPA_META_Cursor.rawValue), let start = meta.pointee.data else { return nil }
+        return CursorReading(UnsafeRawBufferPointer(start: start, count: Int(meta.pointee.size)))
+    }
+
+    /// Adds what changed, in pixels of memory. A producer that names nothing has not said that nothing changed, unless it sent no pixels.
+    func foldDamage(into damage: inout Damage, hasPixels: Bool) {
         guard let spa, let meta = spa_buffer_find_meta(spa, SPA_META_VideoDamage.rawValue), let regions = meta.pointee.data else {
-            damage = .everything
+            if hasPixels { damage = .everything }
             return
         }
         let count = Int(meta.pointee.size) / MemoryLayout<spa_meta_region>.stride
@@ -96,7 +102,7 @@ struct BufferReading {
             damage.insert(PixelRect(list[index].region))
             index += 1
         }
-        if index == 0 { damage = .everything }
+        if index == 0 && hasPixels { damage = .everything }
     }
 
     /// When the producer showed the picture: what it says, if that can be, else when the buffer came.

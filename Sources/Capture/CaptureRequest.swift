@@ -13,6 +13,15 @@ public struct CaptureView: Equatable, Sendable {
 
     /// A view of a source.
     public init(crop: PixelRect? = nil, masks: [PixelRect] = []) { (self.crop, self.masks) = (crop, masks) }
+
+    /// What a mask blackens of a picture: whole chroma samples, in pixels of the picture.
+    ///
+    /// - Parameter part: of the source, which is the picture.
+    func mask(_ index: Int, of part: PixelRect) -> PixelRect {
+        var rect = masks[index].intersection(part)
+        (rect.x, rect.y) = (rect.x - part.x, rect.y - part.y)
+        return rect.evenlyAligned(in: part.size)
+    }
 }
 
 /// One stream that is to be captured: what the portal granted, and where its frames go.
@@ -31,16 +40,18 @@ public struct CaptureRequest: Sendable {
     public var maxFrameRate: UInt32?
     /// What of the source is shown.
     public var view: CaptureView
+    /// Whether the source was asked for its pointer beside the pixels. Else nothing is read of it.
+    public var hasCursor: Bool
     /// Gets all events of this request, in order.
     public var events: Inbox<CaptureEvent>
 
     /// A request for one stream.
     public init(
         id: UInt64, remote: FileDescriptor, node: UInt32, serial: UInt64? = nil, pool: FramePool, maxFrameRate: UInt32? = nil,
-        view: CaptureView = CaptureView(), events: Inbox<CaptureEvent>
+        view: CaptureView = CaptureView(), hasCursor: Bool = false, events: Inbox<CaptureEvent>
     ) {
         (self.id, self.remote, self.node, self.serial, self.pool) = (id, remote, node, serial, pool)
-        (self.maxFrameRate, self.view, self.events) = (maxFrameRate, view, events)
+        (self.maxFrameRate, self.view, self.hasCursor, self.events) = (maxFrameRate, view, hasCursor, events)
     }
 }
 

@@ -52,7 +52,7 @@ final class CaptureStream {
 
     init(_ request: CaptureRequest, on loop: EventLoop) {
         (self.request, self.loop) = (request, loop)
-        writer = FrameWriter(pool: request.pool, view: request.view)
+        writer = FrameWriter(pool: request.pool, view: request.view, hasCursor: request.hasCursor)
         remote = Remote(node: request.node, serial: request.serial)
         hook.initialize(to: spa_hook())
     }
@@ -239,7 +239,7 @@ final class CaptureStream {
             return fail(.unusableMemory("no memory for pictures of \(agreement.size): \(error)"))
         }
         writer.agree(on: agreement)
-        update(Negotiation.buffers(isDmaBuf: agreement.isDmaBuf))
+        update(Negotiation.buffers(isDmaBuf: agreement.isDmaBuf, hasCursor: request.hasCursor))
     }
 
     func streamAdded(_ buffer: UnsafeMutablePointer<pw_buffer>) {

@@ -35,10 +35,15 @@ final class FrameWriter {
     /// Whether a picture was published.
     private(set) var hasPicture = false
 
-    init(pool: FramePool, view: CaptureView) { (self.pool, self.view) = (pool, view) }
+    /// Where the pointer is; nil where it does not come beside the pixels.
+    private var cursor: CursorTracker?
+    private let hasCursor: Bool
+
+    init(pool: FramePool, view: CaptureView, hasCursor: Bool) { (self.pool, self.view, self.hasCursor) = (pool, view, hasCursor) }
 
     /// Gets the memory that pictures of a size need.
     func prepare(_ size: PixelSize) throws(Errno) {
+        if hasCursor && cursor == nil { cursor = try CursorTracker(pool: pool) }
         try pool.prepare(size: size)
         try converter.prepare(size: size)
     }
@@ -58,9 +63,10 @@ final class FrameWriter {
         var newest: BufferReading?
         while let buffer = pw_stream_dequeue_buffer(stream) {
             let reading = BufferReading(buffer: buffer)
-            reading.foldDamage(into: &damage)
-            noteSequence(reading)
             let content = agreement.map { reading.content($0.size) } ?? .invalid
+            reading.foldDamage(into: &damage, hasPixels: content != .cursorOnly)
+            noteSequence(reading)
+            if let cursor, let said = reading.cursor { cursor.note(said) }
             if content == .picture {
                 if let older = newest {
                     pool.count(.superseded)
@@ -72,10 +78,23 @@ final class FrameWriter {
             pool.count(content.loss)
             pw_stream_queue_buffer(stream, buffer)
         }
-        guard let newest else { return }
-        publish(newest, arrival)
-        pw_stream_queue_buffer(stream, newest.buffer)
+        if let newest {
+            publish(newest, arrival)
+            pw_stream_queue_buffer(stream, newest.buffer)
+        }
+        showCursor()
         pool.wakeReaders()
+    }
+
+    /// Shows the pointer over the latest picture, if that is one of this stream.
+    private func showCursor() {
+        if hasPicture, let cursor { cursor.show(over: placement, view) }
+    }
+
+    private var placement: CursorTracker.Placement? {
+        guard let geometry, let part else { return nil }
+        let visible = geometry.crop?.intersection(PixelRect(geometry.agreement.size)) ?? PixelRect(geometry.agreement.size)
+        return CursorTracker.Placement(visible: visible, transform: geometry.transform, part: part)
     }
 
     /// A buffer that PipeWire replaced before it was read took with it what it said of its damage.
@@ -110,6 +129,8 @@ final class FrameWriter {
             return isConverted
         }
         guard case .published = outcome else { return }
+        // What another stream has left in the pool.
+        if !hasPicture && cursor == nil { pool.hideCursor() }
         (damage, geometry, lastTime, hasPicture) = (.none, present, time, true)
         self.part = part.isEmpty ? nil : part
         let described = StreamFormat(
@@ -162,6 +183,7 @@ final class FrameWriter {
             mask(planes, part)
             return true
         }
+        showCursor()
         pool.wakeReaders()
     }
 
@@ -173,10 +195,7 @@ final class FrameWriter {
     /// Blackens what must not be seen, in whole chroma samples.
     private func mask(_ planes: I420Planes, _ part: PixelRect) {
         for index in view.masks.indices {
-            var rect = view.masks[index].intersection(part)
-            (rect.x, rect.y) = (rect.x - part.x, rect.y - part.y)
-            let area = rect.evenlyAligned(in: planes.size)
-            if let target = planes.part(area) { Conversion.fillBlack(target) }
+            if let target = planes.part(view.mask(index, of: part)) { Conversion.fillBlack(target) }
         }
     }
 }

@@ -48,7 +48,7 @@ enum Negotiation {
     /// Buffers and metadata for an agreed format.
     ///
     /// Nothing is said of blocks, size and stride: producers that know better would not come to terms.
-    static func buffers(isDmaBuf: Bool) -> [Pod] {
+    static func buffers(isDmaBuf: Bool, hasCursor: Bool) -> [Pod] {
         let types: Int32 =
             isDmaBuf ? 1 << Int32(SPA_DATA_DmaBuf.rawValue) : 1 << Int32(SPA_DATA_MemFd.rawValue) | 1 << Int32(SPA_DATA_MemPtr.rawValue)
         let buffers = Pod.object(
@@ -58,14 +58,18 @@ enum Negotiation {
                 .init(key: SPA_PARAM_BUFFERS_dataType.rawValue, value: .flags(types)),
             ])
         let region = MemoryLayout<spa_meta_region>.size
-        return [
+        var pods = [
             buffers,
             meta(SPA_META_Header, size(MemoryLayout<spa_meta_header>.size)),
             meta(SPA_META_VideoCrop, size(region)),
             meta(SPA_META_VideoDamage, .range(best: size(16 * region), least: size(region), greatest: size(16 * region))),
             meta(SPA_META_VideoTransform, size(MemoryLayout<spa_meta_videotransform>.size)),
-            meta(SPA_META_Cursor, .range(best: cursor(side: 64), least: cursor(side: 1), greatest: cursor(side: 1_024))),
         ]
+        if hasCursor {
+            let greatest = cursor(side: Cursor.greatestSide)
+            pods.append(meta(SPA_META_Cursor, .range(best: cursor(side: 64), least: cursor(side: 1), greatest: greatest)))
+        }
+        return pods
     }
 
     private static func meta(_ type: spa_meta_type, _ size: Pod) -> Pod {

@@ -139,16 +139,17 @@ extension Transform {
     }
 }
 
-extension SourcePicture {
-    /// The pixels in memory that become a rectangle of the upright picture.
-    public func inMemory(_ area: PixelRect) -> PixelRect {
-        let part = visible
-        let right = part.width - area.x - area.width
-        let bottom = part.height - area.y - area.height
-        let mirrored = part.height - area.x - area.width
-        let turned = part.width - area.y - area.height
+extension Transform {
+    /// The part of a picture in memory that becomes a rectangle of the upright picture.
+    ///
+    /// - Parameter size: of the picture in memory. What is asked for may reach beyond it.
+    public func inMemory(_ area: PixelRect, of size: PixelSize) -> PixelRect {
+        let right = size.width - area.x - area.width
+        let bottom = size.height - area.y - area.height
+        let mirrored = size.height - area.x - area.width
+        let turned = size.width - area.y - area.height
         let (x, y) =
-            switch transform {
+            switch self {
             case .normal: (area.x, area.y)
             case .rotated90: (area.y, mirrored)
             case .rotated180: (right, bottom)
@@ -158,8 +159,39 @@ extension SourcePicture {
             case .flipped180: (area.x, bottom)
             case .flipped270: (turned, mirrored)
             }
-        let size = transform.swapsSides ? area.size.transposed : area.size
-        return PixelRect(x: part.x + x, y: part.y + y, width: size.width, height: size.height)
+        let size = swapsSides ? area.size.transposed : area.size
+        return PixelRect(x: x, y: y, width: size.width, height: size.height)
+    }
+
+    /// Where a part of a picture in memory lies in the upright picture.
+    ///
+    /// - Parameter size: of the picture in memory. What is asked for may reach beyond it.
+    public func upright(_ rect: PixelRect, of size: PixelSize) -> PixelRect {
+        let right = size.width - rect.x - rect.width
+        let bottom = size.height - rect.y - rect.height
+        let (x, y) =
+            switch self {
+            case .normal: (rect.x, rect.y)
+            case .rotated90: (bottom, rect.x)
+            case .rotated180: (right, bottom)
+            case .rotated270: (rect.y, right)
+            case .flipped: (right, rect.y)
+            case .flipped90: (rect.y, rect.x)
+            case .flipped180: (rect.x, bottom)
+            case .flipped270: (bottom, right)
+            }
+        let size = swapsSides ? rect.size.transposed : rect.size
+        return PixelRect(x: x, y: y, width: size.width, height: size.height)
+    }
+}
+
+extension SourcePicture {
+    /// The pixels in memory that become a rectangle of the upright picture.
+    public func inMemory(_ area: PixelRect) -> PixelRect {
+        let part = visible
+        var rect = transform.inMemory(area, of: part.size)
+        (rect.x, rect.y) = (rect.x + part.x, rect.y + part.y)
+        return rect
     }
 
     /// A rectangle of memory, as it lies in the upright picture; empty when none of it is shown.
@@ -167,23 +199,8 @@ extension SourcePicture {
         let part = visible
         var inside = rect.intersection(part)
         if inside.isEmpty { return inside }
-        inside.x -= part.x
-        inside.y -= part.y
-        let right = part.width - inside.x - inside.width
-        let bottom = part.height - inside.y - inside.height
-        let (x, y) =
-            switch transform {
-            case .normal: (inside.x, inside.y)
-            case .rotated90: (bottom, inside.x)
-            case .rotated180: (right, bottom)
-            case .rotated270: (inside.y, right)
-            case .flipped: (right, inside.y)
-            case .flipped90: (inside.y, inside.x)
-            case .flipped180: (inside.x, bottom)
-            case .flipped270: (bottom, right)
-            }
-        let size = transform.swapsSides ? inside.size.transposed : inside.size
-        return PixelRect(x: x, y: y, width: size.width, height: size.height)
+        (inside.x, inside.y) = (inside.x - part.x, inside.y - part.y)
+        return transform.upright(inside, of: part.size)
     }
 
     fileprivate func pointer(_ x: Int, _ y: Int) -> UnsafePointer<UInt8>? {

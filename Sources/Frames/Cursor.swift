@@ -4,7 +4,7 @@ import Loop
 
 /// The pointer that lies over a pool's latest picture, where it comes beside the pixels: its place and which bitmap it has.
 ///
-/// Units: pixels of the picture, from its top left corner. What is masked or cropped away is cut out already.
+/// Units: pixels of the picture, from its top left corner. What lies under a mask is cut out already.
 public struct Cursor: Equatable, Sendable {
     /// The greatest width and height of a bitmap.
     public static let greatestSide = 1_024
@@ -29,7 +29,7 @@ public struct Cursor: Equatable, Sendable {
     /// Where the bitmap lies in the picture. It may reach beyond the picture.
     public var area: PixelRect { PixelRect(x: x - hotspotX, y: y - hotspotY, width: size.width, height: size.height) }
 
-    /// Bytes from one row of a bitmap to the next: rows lie one behind the other.
+    /// Bytes from one row of the bitmap to the next: rows lie one behind the other.
     public var strideBytes: Int { size.width * PixelFormat.bytesPerPixel }
 }
 
@@ -56,7 +56,7 @@ public final class CursorImage {
     /// - Returns: false when there is no memory.
     func prepare() -> Bool {
         do throws(Errno) {
-            if memory == nil { memory = try CursorImage.makeMemory() }
+            if memory == nil { memory = try CursorBitmap.makeMemory() }
             return true
         } catch {
             return false
@@ -69,10 +69,5 @@ public final class CursorImage {
             memcpy(memory.base, bitmap.base, new.strideBytes * new.size.height)
         }
         cursor = new
-    }
-
-    /// Room for the greatest bitmap; resident only as far as it is used.
-    static func makeMemory() throws(Errno) -> PixelMemory {
-        try PixelMemory(byteCount: Cursor.greatestSide * Cursor.greatestSide * PixelFormat.bytesPerPixel)
     }
 }

@@ -6,12 +6,12 @@ public import Loop
 extension FramePool {
     // MARK: - The writer
 
-    /// Gets the memory for bitmaps, so that ``showCursor(x:y:hotspotX:hotspotY:size:pixels:)`` need not. Call it when a format was negotiated.
+    /// Gets the memory for bitmaps, so that ``showCursor(x:y:hotspotX:hotspotY:_:isNew:)`` need not. Call it when a format was negotiated.
     ///
     /// - Throws: when there is no memory for them.
     public func prepareCursor() throws(Errno) {
         if state.withLock({ $0.cursorBitmap != nil }) { return }
-        let memory = try CursorImage.makeMemory()
+        let memory = try CursorBitmap.makeMemory()
         state.withLock { $0.cursorBitmap = memory }
     }
 
@@ -22,17 +22,14 @@ extension FramePool {
     /// - Parameters:
     ///   - x: of the point that it points at, in pixels of the picture; like `y` it may lie outside.
     ///   - hotspotX: of the same point in the bitmap.
-    ///   - size: of the bitmap, at most ``Cursor/greatestSide`` each way.
-    ///   - pixels: the bitmap, as ``CursorImage/pixels`` describes it; nil when it is the same as before.
-    public func showCursor(x: Int, y: Int, hotspotX: Int, hotspotY: Int, size: PixelSize, pixels: UnsafeRawBufferPointer?) {
+    ///   - isNew: whether the bitmap is another one than in the call before.
+    public func showCursor(x: Int, y: Int, hotspotX: Int, hotspotY: Int, _ bitmap: CursorBitmap, isNew: Bool) {
         state.withLock { state in
             var new = state.cursor
             (new.isVisible, new.x, new.y) = (true, x, y)
-            (new.hotspotX, new.hotspotY, new.size) = (hotspotX, hotspotY, size)
-            if let pixels, let source = pixels.baseAddress, let target = state.cursorBitmap {
-                precondition(pixels.count >= new.strideBytes * size.height, "a bitmap without all of its rows")
-                precondition(max(size.width, size.height) <= Cursor.greatestSide, "a bitmap that is too large")
-                memcpy(target.base, source, new.strideBytes * size.height)
+            (new.hotspotX, new.hotspotY, new.size) = (hotspotX, hotspotY, bitmap.size)
+            if isNew, let target = state.cursorBitmap, let source = bitmap.pixels.baseAddress {
+                memcpy(target.base, source, bitmap.pixels.count)
                 new.bitmapSerial += 1
             }
             state.setCursor(new)

@@ -35,6 +35,8 @@ struct ProducerOptions: Sendable {
     var greatestRate: UInt32? = 60
     var fixedRate: UInt32?
     var hasMetas = true
+    /// Bytes of cursor metadata; nil: none are offered.
+    var cursorBytes: Int?
 }
 
 /// One buffer that a test's source sends.
@@ -49,6 +51,8 @@ struct ProducerFrame: Sendable {
     var transform: UInt32 = 0
     var stride: Int32?
     var chunkOffset: UInt32?
+    /// What the cursor metadata begin with. The rest of them is garbage.
+    var cursor: [UInt8] = []
 
     init(_ number: UInt8) { self.number = number }
 
@@ -252,6 +256,7 @@ private final class ProducerSource {
             offer(SPA_META_VideoDamage, MemoryLayout<spa_meta_region>.size * 4)
             offer(SPA_META_VideoTransform, MemoryLayout<spa_meta_videotransform>.size)
         }
+        if let bytes = options.cursorBytes { offer(SPA_META_Cursor, bytes) }
         _ = Pod.withParameters(pods) { pw_stream_update_params(stream, $0, $1) }
         let number = agreement.format.spaFormat.rawValue
         note { $0.format = number }
@@ -351,6 +356,12 @@ private final class ProducerSource {
             crop.pointee.region = region(frame.crop ?? PixelRect(x: 0, y: 0, width: 0, height: 0))
         }
         if let transform = meta(SPA_META_VideoTransform, spa_meta_videotransform.self) { transform.pointee.transform = frame.transform }
+        if let meta = spa_buffer_find_meta(spa, SPA_META_Cursor.rawValue), let start = meta.pointee.data {
+            memset(start, 0xEE, Int(meta.pointee.size))
+            for (index, byte) in frame.cursor.prefix(Int(meta.pointee.size)).enumerated() {
+                start.storeBytes(of: byte, toByteOffset: index, as: UInt8.self)
+            }
+        }
         if let damage = meta(SPA_META_VideoDamage, spa_meta_region.self) {
             for index in 0..<4 {
                 let rect = index < frame.damage.count ? frame.damage[index] : PixelRect(x: 0, y: 0, width: 0, height: 0)

@@ -52,12 +52,14 @@ final class Stage {
 
     /// Captures a node; returns the request's id.
     @discardableResult
-    func open(_ node: UInt32, serial: UInt64? = nil, view: CaptureView = CaptureView(), remote: FileDescriptor? = nil) throws -> UInt64 {
+    func open(
+        _ node: UInt32, serial: UInt64? = nil, view: CaptureView = CaptureView(), hasCursor: Bool = false, remote: FileDescriptor? = nil
+    ) throws -> UInt64 {
         guard let inbox else { throw TimedOut(what: "no inbox") }
         id += 1
         let remote = try remote ?? pipewire.connect()
         capture.open(
-            CaptureRequest(id: id, remote: remote, node: node, serial: serial, pool: pool, view: view, events: inbox))
+            CaptureRequest(id: id, remote: remote, node: node, serial: serial, pool: pool, view: view, hasCursor: hasCursor, events: inbox))
         return id
     }
 
@@ -72,9 +74,9 @@ final class Stage {
     func wait(for event: CaptureEvent) throws { try wait("\(event)") { events.contains(event) } }
 
     /// Opens a producer and waits until it may send.
-    func connect(_ producer: Producer) throws {
+    func connect(_ producer: Producer, view: CaptureView = CaptureView(), hasCursor: Bool = false) throws {
         guard let node = producer.status.node else { throw TimedOut(what: "no node") }
-        try open(node)
+        try open(node, view: view, hasCursor: hasCursor)
         try wait("streaming") { producer.status.isStreaming }
     }
 

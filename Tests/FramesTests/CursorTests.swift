@@ -14,9 +14,10 @@ import Testing
         let bell: FileDescriptor
         let reader: FramePool.ReaderID
         let image = CursorImage()
+        let bitmap: CursorBitmap
 
         init() throws {
-            bell = try FileDescriptor.makeBell()
+            (bell, bitmap) = (try FileDescriptor.makeBell(), try CursorBitmap())
             reader = pool.addReader(bell: bell, followsCursor: true)
             try pool.prepareCursor()
             writePicture()
@@ -39,13 +40,8 @@ import Testing
 
         /// Shows a pointer whose bytes are all the same, or, without any, the bitmap that was there.
         func show(_ x: Int, _ y: Int, side: Int = 4, filler: UInt8? = nil) {
-            let bytes = filler.map { [UInt8](repeating: $0, count: side * side * 4) }
-            let size = PixelSize(width: side, height: side)
-            if let bytes {
-                bytes.withUnsafeBytes { pool.showCursor(x: x, y: y, hotspotX: 1, hotspotY: 2, size: size, pixels: $0) }
-            } else {
-                pool.showCursor(x: x, y: y, hotspotX: 1, hotspotY: 2, size: size, pixels: nil)
-            }
+            if let filler { fill(bitmap, side, filler) }
+            pool.showCursor(x: x, y: y, hotspotX: 1, hotspotY: 2, bitmap, isNew: filler != nil)
             pool.wakeReaders()
         }
     }
@@ -93,10 +89,9 @@ import Testing
         let reader = pool.addReader(bell: bell, followsCursor: true)
         try pool.prepareCursor()
         let image = CursorImage()
-        let bytes = [UInt8](repeating: 9, count: 16)
-        bytes.withUnsafeBytes {
-            pool.showCursor(x: 1, y: 1, hotspotX: 0, hotspotY: 0, size: PixelSize(width: 2, height: 2), pixels: $0)
-        }
+        let bitmap = try CursorBitmap()
+        fill(bitmap, 2, 9)
+        pool.showCursor(x: 1, y: 1, hotspotX: 0, hotspotY: 0, bitmap, isNew: true)
         pool.wakeReaders()
         var count: UInt64 = 0
         #expect(read(bell.raw, &count, 8) != 8)
@@ -149,18 +144,81 @@ import Testing
     /// It happens in PipeWire's callback.
     @Test(.enabled(if: allocations_are_counted() == 1)) func nothingIsAllocated() throws {
         let rig = try Rig()
-        let bytes = [UInt8](repeating: 7, count: 64 * 64 * 4)
-        let size = PixelSize(width: 64, height: 64)
-        let count = bytes.withUnsafeBytes { pixels in
-            rig.pool.showCursor(x: 1, y: 1, hotspotX: 0, hotspotY: 0, size: size, pixels: pixels)
-            let before = allocations_of_this_thread()
-            for x in 0..<100 {
-                rig.pool.showCursor(x: x, y: 1, hotspotX: 0, hotspotY: 0, size: size, pixels: x % 2 == 0 ? pixels : nil)
-                if x % 10 == 0 { rig.pool.hideCursor() }
-                rig.pool.wakeReaders()
-            }
-            return allocations_of_this_thread() - before
+        fill(rig.bitmap, 64, 7)
+        rig.pool.showCursor(x: 1, y: 1, hotspotX: 0, hotspotY: 0, rig.bitmap, isNew: true)
+        let before = allocations_of_this_thread()
+        for x in 0..<100 {
+            rig.pool.showCursor(x: x, y: 1, hotspotX: 0, hotspotY: 0, rig.bitmap, isNew: x % 2 == 0)
+            if x % 10 == 0 { rig.pool.hideCursor() }
+            rig.pool.wakeReaders()
         }
-        #expect(count == 0)
+        #expect(allocations_of_this_thread() - before == 0)
     }
+
+    // MARK: - Bitmaps
+
+    /// Pixels that all differ, as they are to come out: blue, green, red, alpha.
+    static func pattern(_ size: PixelSize) -> [[UInt8]] {
+        (0..<(size.width * size.height)).map { index in
+            let number = UInt8(index)
+            return [number, number + 50, number &* 7, 255 - number]
+        }
+    }
+
+    @Test(arguments: [(PixelFormat.bgra, [0, 1, 2, 3]), (.rgba, [2, 1, 0, 3]), (.argb, [3, 2, 1, 0]), (.abgr, [3, 0, 1, 2])])
+    func everyFormatOfABitmap(_ format: PixelFormat, _ order: [Int]) throws {
+        let size = PixelSize(width: 5, height: 3)
+        let pixels = Self.pattern(size)
+        let stride = 28
+        var bytes = [UInt8](repeating: 0xEE, count: stride * size.height)
+        for (index, pixel) in pixels.enumerated() {
+            for byte in 0..<4 { bytes[index / 5 * stride + index % 5 * 4 + byte] = pixel[order[byte]] }
+        }
+        let bitmap = try CursorBitmap()
+        #expect(bytes.withUnsafeBytes { bitmap.load($0, size: size, strideBytes: stride, format: format) })
+        #expect(bitmap.size == size && Array(bitmap.pixels) == pixels.flatMap { $0 })
+    }
+
+    @Test func bitmapsThatCannotBeAreNotTaken() throws {
+        let bitmap = try CursorBitmap()
+        fill(bitmap, 2, 5)
+        let bytes = [UInt8](repeating: 1, count: 4 * 4 * 4)
+        func load(_ width: Int, _ height: Int, _ stride: Int, _ format: PixelFormat = .bgra) -> Bool {
+            bytes.withUnsafeBytes { bitmap.load($0, size: PixelSize(width: width, height: height), strideBytes: stride, format: format) }
+        }
+        let wrong = [
+            (0, 0, 16), (4, 0, 16), (4, 5, 16), (5, 4, 16), (4, 4, 15), (4, 4, 17), (4, 4, -16), (4, 4, .max), (-4, 4, 16),
+            (1_025, 1, 4_100),
+        ]
+        for (width, height, stride) in wrong { #expect(!load(width, height, stride)) }
+        #expect(!load(4, 4, 16, .bgrx), "without alpha it would be a block")
+        #expect(bitmap.size == PixelSize(width: 2, height: 2) && bitmap.pixels.allSatisfy { $0 == 5 })
+        #expect(load(4, 4, 16))
+    }
+
+    @Test(arguments: Transform.allCases) func turnedBitmaps(_ transform: Transform) throws {
+        let upright = TestPicture(PixelSize(width: 5, height: 3)) { x, y in .init(red: x, green: y, blue: 10 * x + y) }
+        let turned = upright.turned(transform)
+        let (raw, bitmap) = (try CursorBitmap(), try CursorBitmap())
+        let stride = turned.size.width * 4
+        #expect(turned.bytes(.bgra, stride: stride).withUnsafeBytes { raw.load($0, size: turned.size, strideBytes: stride, format: .bgra) })
+        bitmap.load(raw, undoing: transform)
+        #expect(bitmap.size == upright.size && Array(bitmap.pixels) == upright.bytes(.bgra, stride: 20))
+    }
+
+    @Test func clearedParts() throws {
+        let bitmap = try CursorBitmap()
+        fill(bitmap, 4, 5)
+        bitmap.clear(PixelRect(x: -3, y: 1, width: 5, height: 2))
+        bitmap.clear(PixelRect(x: 3, y: 3, width: .max, height: .max))
+        bitmap.clear(PixelRect(x: 7, y: 7, width: 1, height: 1))
+        let cleared = (0..<16).filter { bitmap.pixels[$0 * 4 + 3] == 0 }
+        #expect(cleared == [4, 5, 8, 9, 15])
+    }
+}
+
+/// Gives a bitmap one value for all bytes.
+private func fill(_ bitmap: CursorBitmap, _ side: Int, _ filler: UInt8) {
+    let bytes = [UInt8](repeating: filler, count: side * side * 4)
+    _ = bytes.withUnsafeBytes { bitmap.load($0, size: PixelSize(width: side, height: side), strideBytes: side * 4, format: .bgra) }
 }
