@@ -21,8 +21,8 @@ final class EncodingLoop {
 
     /// So many packets without a key frame, then one is made anyway: a damaged recording can be joined again.
     private static let greatestKeyFrameDistance = 3_000
-    /// Requests that come sooner than this after a key frame share the next one.
-    private static let keyFrameInterval = Duration.milliseconds(100)
+    /// Requests that come sooner than this after a key frame share the next one: however many readers come, the others' picture stays sharp.
+    private static let keyFrameInterval = Duration.milliseconds(500)
     /// How long no picture may have come before one is sent that only makes still blocks sharper.
     private static let refinementQuiet = Duration.milliseconds(100)
     /// The coarsest quantizer of the first key frame, and of one of a screen that stands still: who joins must not blur the others' picture.
@@ -93,7 +93,7 @@ final class EncodingLoop {
         switch command {
         case .keyFrame:
             let due = lastKeyFrame + EncodingLoop.keyFrameInterval
-            if shown == .picture && Instant.now < due {
+            if shown != .nothing && !wantsKeyFrame && Instant.now < due {
                 askLater(at: due)
                 return
             }
@@ -283,7 +283,11 @@ final class EncodingLoop {
             return false
         }
         if !packet.isRepetition { shown = packet.isPlaceholder ? .placeholder : .picture }
-        if packet.isKeyFrame { (wantsKeyFrame, lastKeyFrame) = (false, .now) }
+        if packet.isKeyFrame {
+            (wantsKeyFrame, lastKeyFrame) = (false, .now)
+            keyFrameTimer?.cancel()
+            keyFrameTimer = nil
+        }
         packetsSinceKeyFrame = packet.isKeyFrame ? 0 : packetsSinceKeyFrame + 1
         lastTime = packet.time
         events(.packet(packet))

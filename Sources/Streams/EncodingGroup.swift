@@ -15,6 +15,8 @@ final class EncodingGroup {
     private var rates: EncodingRates
     private(set) var streams: [ReaderStream] = []
     private var isSuspended = true
+    /// Whether the encoder has given up: nobody may join.
+    var hasFailed = false
 
     init(_ id: EncodingID, _ encoder: Encoder, _ options: EncodingOptions, writer: Inbox<WriterCommand>) {
         (self.id, self.encoder, self.writer) = (id, encoder, writer)
@@ -30,9 +32,10 @@ final class EncodingGroup {
 
     func add(_ stream: ReaderStream, writingTo descriptor: FileDescriptor) {
         streams.append(stream)
+        let resumes = isSuspended && !stream.isPaused
         let addition = WriterCommand.Addition(
             id: stream.id, encoding: id, options: stream.options, descriptor: descriptor, counters: stream.counters,
-            isPaused: stream.isPaused)
+            isPaused: stream.isPaused, hasKeyFrameComing: resumes)
         send(.add(addition))
         updateSuspension()
     }
@@ -42,8 +45,13 @@ final class EncodingGroup {
         updateSuspension()
     }
 
+    func notePause(of stream: ReaderStream) {
+        send(.setPaused(stream.id, stream.isPaused, hasKeyFrameComing: isSuspended && !stream.isPaused))
+        updateSuspension()
+    }
+
     /// Encodes nothing while all streams are paused.
-    func updateSuspension() {
+    private func updateSuspension() {
         let suspends = streams.allSatisfy(\.isPaused)
         guard suspends != isSuspended else { return }
         isSuspended = suspends

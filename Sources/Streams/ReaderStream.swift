@@ -36,8 +36,7 @@ public final class ReaderStream {
         set {
             guard newValue != pauses, !hasEnded else { return }
             pauses = newValue
-            group?.send(.setPaused(id, newValue))
-            group?.updateSuspension()
+            group?.notePause(of: self)
         }
     }
 

@@ -15,12 +15,14 @@ enum WriterCommand: Sendable {
         let descriptor: FileDescriptor
         let counters: StreamCounters
         let isPaused: Bool
+        /// Whether the encoder begins or resumes because of it, with a key frame.
+        let hasKeyFrameComing: Bool
     }
 
     case addEncoding(EncodingID, Encoder, FramePool, Codec)
     case removeEncoding(EncodingID)
     case add(Addition)
-    case setPaused(StreamID, Bool)
+    case setPaused(StreamID, Bool, hasKeyFrameComing: Bool)
     case finish(StreamID)
     case encoded(EncodingID, EncoderEvent)
 }
@@ -39,8 +41,6 @@ final class StreamWriter {
         let pool: FramePool
         let codec: Codec
         var outputs: [Output] = []
-        /// Whether a packet has come.
-        var hasBegun = false
         /// Repetitions of the last picture that were asked for, and of these answered.
         var (requested, answered): (UInt64, UInt64) = (0, 0)
         /// When a key frame was last asked for because of a reader that had not read.
@@ -76,7 +76,7 @@ final class StreamWriter {
         case .addEncoding(let id, let encoder, let pool, let codec): encodings[id] = Encoding(encoder, pool, codec)
         case .removeEncoding(let id): encodings.removeValue(forKey: id)?.recoveryTimer?.cancel()
         case .add(let addition): add(addition)
-        case .setPaused(let id, let isPaused): setPaused(id, isPaused)
+        case .setPaused(let id, let isPaused, let hasKeyFrameComing): setPaused(id, isPaused, hasKeyFrameComing: hasKeyFrameComing)
         case .finish(let id): finish(id)
         case .encoded(let id, .packet(let packet)): if let encoding = encodings[id] { deliver(packet, encoding) }
         case .encoded(let id, .repeated(let request)): if let encoding = encodings[id] { noteRepetition(request, encoding) }
@@ -102,8 +102,7 @@ final class StreamWriter {
         }
         if let failure = encoding.failure {
             end(output, failure)
-        } else if encoding.codec == .raw || encoding.hasBegun || encoding.outputs.count > 1 {
-            // An encoder begins with a key frame by itself; those who were there before may be gone already.
+        } else if encoding.codec == .raw || !addition.hasKeyFrameComing {
             ask(for: output, encoding)
         }
     }
@@ -122,10 +121,10 @@ final class StreamWriter {
         }
     }
 
-    private func setPaused(_ id: StreamID, _ isPaused: Bool) {
+    private func setPaused(_ id: StreamID, _ isPaused: Bool, hasKeyFrameComing: Bool) {
         guard let output = outputs[id], output.isPaused != isPaused, let encoding = encodings[output.encoding] else { return }
         output.setPaused(isPaused)
-        if !isPaused { ask(for: output, encoding) }
+        if !isPaused, encoding.codec == .raw || !hasKeyFrameComing { ask(for: output, encoding) }
     }
 
     private func end(_ output: Output, _ reason: StreamEnd) {
@@ -140,7 +139,6 @@ final class StreamWriter {
 
     private func deliver(_ packet: Packet, _ encoding: Encoding) {
         let delivery = Delivery(packet, from: encoding.pool)
-        encoding.hasBegun = true
         // Over a copy: a reader that is found to be gone is taken out.
         for output in encoding.outputs {
             let isFirst = !output.hasStarted

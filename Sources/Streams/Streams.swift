@@ -18,6 +18,10 @@ public final class Streams {
     /// Encoders that were told to stop and have not answered.
     private var stopping: [EncodingID: Encoder] = [:]
     private var running: [EncodingID: Encoder] = [:]
+    /// Encodings without a reader, oldest first, which wait for one that comes back: a view that is made again costs no new encoder.
+    private var resting: [(group: EncodingGroup, track: TrackStreams, timer: Timer)] = []
+    /// How long they wait.
+    static let grace = Duration.seconds(2)
     /// The most encodings of all tracks together.
     private static let greatestEncodingCount = 32
     private var lastStream = 0
@@ -45,6 +49,8 @@ public final class Streams {
     public func shutdown() {
         isShutDown = true
         owners = [:]
+        for entry in resting { entry.timer.cancel() }
+        resting = []
         for encoder in running.values { encoder.stop() }
         for encoder in Array(running.values) + Array(stopping.values) { encoder.join() }
         (running, stopping) = ([:], [:])
@@ -63,6 +69,7 @@ public final class Streams {
 
     /// Starts an encoder, which does nothing until a stream was added.
     func start(_ options: EncodingOptions, pool: FramePool, showsPlaceholder: Bool) throws(StreamsError) -> EncodingGroup {
+        if running.count >= Streams.greatestEncodingCount { dropResting() }
         guard running.count < Streams.greatestEncodingCount else { throw .encodingLimit(Streams.greatestEncodingCount) }
         let stopped = self.stopped
         do throws(Errno) {
@@ -88,6 +95,34 @@ public final class Streams {
         stopping[group.id] = encoder
         group.send(.removeEncoding(group.id))
         encoder.stop()
+    }
+
+    /// Keeps an encoder that has no streams any more for a while, suspended.
+    func rest(_ group: EncodingGroup, of track: TrackStreams) {
+        let timer = loop.after(Streams.grace) { [unowned self, unowned group] in
+            resting.removeAll { $0.group === group }
+            track.drop(group)
+        }
+        resting.append((group, track, timer))
+    }
+
+    /// Takes an encoder out of its rest: it has a stream again.
+    func wake(_ group: EncodingGroup) {
+        for entry in resting where entry.group === group { entry.timer.cancel() }
+        resting.removeAll { $0.group === group }
+    }
+
+    /// Ends the encoder that has rested longest, of one track or of all: another one takes its place.
+    func dropResting(of track: TrackStreams? = nil) {
+        guard let index = resting.firstIndex(where: { track == nil || $0.track === track }) else { return }
+        let entry = resting.remove(at: index)
+        entry.timer.cancel()
+        entry.track.drop(entry.group)
+    }
+
+    /// Ends the encoders of one track that rest.
+    func dropAllResting(of track: TrackStreams) {
+        while resting.contains(where: { $0.track === track }) { dropResting(of: track) }
     }
 
     private func startedWriter() throws(Errno) -> Inbox<WriterCommand> {

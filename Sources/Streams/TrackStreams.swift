@@ -18,7 +18,8 @@ public final class TrackStreams {
 
     private let streams: Streams
     private let pool: FramePool
-    private var groups: [EncodingGroup] = []
+    /// Those without a stream rest: they end unless one comes soon.
+    private(set) var groups: [EncodingGroup] = []
     private var isClosed = false
     /// Who waits for streams to end, and for which.
     private var waiting: [(streams: Set<StreamID>, completion: () -> Void)] = []
@@ -41,7 +42,7 @@ public final class TrackStreams {
     }
 
     /// Whether a codec works at present.
-    public var encoderIsRunning: Bool { groups.contains { $0.encoder.isRunning } }
+    public var encoderIsRunning: Bool { groups.contains { !$0.streams.isEmpty && $0.encoder.isRunning } }
 
     /// Makes a stream, which begins with the first picture that there is.
     ///
@@ -67,7 +68,11 @@ public final class TrackStreams {
     ///
     /// - Parameter completion: called on the main loop when they have ended, at most a second later.
     public func finishBroadcast(_ completion: @escaping () -> Void) {
-        finish(readers.filter { $0.options.placeholder == .end }, completion)
+        finish(readers.filter { $0.options.placeholder == .end }) { [self] in
+            // What they have shown is over, and its size says nothing of the next broadcast's.
+            streams.dropAllResting(of: self)
+            completion()
+        }
     }
 
     /// Ends all streams. Others may begin.
@@ -80,6 +85,7 @@ public final class TrackStreams {
     /// - Parameter completion: called on the main loop when they have ended, at most a second later.
     public func close(_ completion: @escaping () -> Void = {}) {
         isClosed = true
+        streams.dropAllResting(of: self)
         finish(readers, completion)
     }
 
@@ -96,10 +102,8 @@ public final class TrackStreams {
         readers.removeAll { $0 === stream }
         if let group = stream.group {
             group.remove(stream)
-            if group.streams.isEmpty {
-                groups.removeAll { $0 === group }
-                streams.stop(group)
-            }
+            if case .failed = reason { group.hasFailed = true }
+            if group.streams.isEmpty { if isClosed || group.hasFailed { drop(group) } else { streams.rest(group, of: self) } }
         }
         stream.noteEnd(reason)
         for index in waiting.indices { waiting[index].streams.remove(stream.id) }
@@ -108,13 +112,23 @@ public final class TrackStreams {
         for entry in done { entry.completion() }
     }
 
+    /// Ends an encoding without streams.
+    func drop(_ group: EncodingGroup) {
+        groups.removeAll { $0 === group }
+        streams.stop(group)
+    }
+
     /// The running encoding with these options, or a new one.
     private func group(for options: StreamOptions) throws(StreamsError) -> EncodingGroup {
         let wanted = EncodingOptions(
             codec: options.encoding, maxSize: options.maxSize ?? rates.maxSize,
             rates: EncodingRates(frameRate: options.frameRate ?? rates.frameRate, bitrate: options.bitrate ?? rates.bitrate),
             holdsOnPlaceholder: options.placeholder == .hold)
-        if let group = groups.first(where: { $0.options == wanted }) { return group }
+        if let group = groups.first(where: { $0.options == wanted && !$0.hasFailed }) {
+            streams.wake(group)
+            return group
+        }
+        if groups.count >= TrackStreams.greatestEncodingCount { streams.dropResting(of: self) }
         guard groups.count < TrackStreams.greatestEncodingCount else { throw .encodingLimit(TrackStreams.greatestEncodingCount) }
         let started = try streams.start(wanted, pool: pool, showsPlaceholder: showsPlaceholder)
         groups.append(started)

@@ -97,7 +97,7 @@ extension LiveTests {
                 for _ in 0..<20 { reader.stream?.requestKeyFrame() }
                 rig.idle(.milliseconds(5))
             }
-            let atMost = 2 + (Instant.now - begin).nanoseconds / 100_000_000
+            let atMost = 2 + (Instant.now - begin).nanoseconds / 500_000_000
             rig.wait("an answer") { (reader.stream?.statistics.keyFrames ?? 0) > 1 }
             #expect((reader.stream?.statistics.keyFrames ?? 0) <= atMost)
             reader.close()
@@ -108,11 +108,13 @@ extension LiveTests {
             let rig = try Rig(StreamRates(maxSize: nil, frameRate: 0, bitrate: 8_000_000))
             let reader = try rig.read()
             let fixed = try rig.read(StreamOptions(maxSize: PixelSize(width: 320, height: 180), bitrate: 1_000_000))
+            var line = 0
             func bytes(_ count: Int) -> UInt64 {
                 let before = reader.stream?.statistics.bytes ?? 0
-                for index in 0..<count {
+                for _ in 0..<count {
                     let sent = reader.sent
-                    rig.publish(.text(640, 360, first: index * 3 + Int(before % 89)))
+                    line += 3
+                    rig.publish(.text(640, 360, first: line))
                     rig.wait("a packet") { reader.sent > sent }
                     rig.idle(.milliseconds(50))
                 }
@@ -194,18 +196,24 @@ extension LiveTests {
         @Test func comingAndGoingLeavesNothingBehind() throws {
             let rig = try Rig()
             rig.publish(.text(160, 120))
+            var number: UInt32 = 0
             func round() throws {
-                let readers = try [StreamOptions(), StreamOptions(), StreamOptions(format: .y4m)].map { try rig.read($0) }
+                // None finds an encoder of the round before.
+                let options = StreamOptions(bitrate: 1_000_000 + number)
+                let readers = try [options, options, StreamOptions(format: .y4m, bitrate: number)].map { try rig.read($0) }
                 rig.wait("pictures") { readers.allSatisfy { $0.sent > 0 } }
                 readers[0].stream?.finish()
                 readers[1].close()
                 readers[2].close()
-                rig.wait("all ended") { rig.track.readers.isEmpty && threads(named: "enc-").isEmpty }
+                rig.wait("all ended") { rig.track.readers.isEmpty }
                 readers[0].close()
+                number += 1
             }
             for _ in 0..<3 { try round() }
+            rig.wait("no encoder left") { threads(named: "enc-").isEmpty }
             let (descriptors, tasks) = (openDescriptorCount(), taskIDs().count)
             for _ in 0..<35 { try round() }
+            rig.wait("no encoder left") { threads(named: "enc-").isEmpty }
             // Other tests of this process run beside this one: the margin is theirs.
             rig.wait("as many descriptors as before") { openDescriptorCount() < descriptors + 30 }
             rig.wait("as many threads as before") { taskIDs().count < tasks + 30 }

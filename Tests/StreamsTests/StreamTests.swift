@@ -46,7 +46,8 @@ extension LiveTests {
             let recording = Recording(reader.bytes)
             #expect(recording.complaints == "")
             #expect((recording.width, recording.height) == (width, height))
-            #expect(recording.frames.count >= 3)
+            // The end repeats the last one, unless that takes longer than an end may.
+            #expect(recording.frames.count >= 2)
             #expect(abs(Int(recording.frames.last?.first ?? 0) - 200) < 6)
         }
 

@@ -3,6 +3,7 @@
 
 import os
 import select
+import time
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,10 @@ def wait_for_more(subscription, count, seconds=60.0):
     """Waits until so many more pictures were sent."""
     wanted = subscription.statistics["sent"] + count
     subscription.wait_until("Statistics", lambda statistics: statistics["sent"] >= wanted, seconds)
+
+
+def record(subscription, world, name):
+    return subscription.record(world.root / f"{name}.{subscription.get('Format')}")
 
 
 def threads(session):
@@ -151,15 +156,16 @@ def test_equal_readers_share_an_encoder(world, track, screen):
         decodes(one.wait_for_end())
 
 
-def test_joining_and_leaving_disturbs_nobody(world, track, screen):
+@pytest.mark.parametrize("kind", stream.COMPRESSED, ids=str)
+def test_joining_and_leaving_disturbs_nobody(world, track, screen, kind):
     """While others join and leave, a reader's stream has no gap, no change of size and no picture out of order."""
     track.start_broadcast(wait=True)
-    steady = track.subscribe()
-    recording = steady.record(world.root / "steady.webm")
+    steady = track.subscribe(**kind.options)
+    recording = record(steady, world, "steady")
     wait_for_more(steady, 3)
-    for index in range(12):
-        passing = track.subscribe()
-        passing_recording = passing.record(world.root / f"passing{index}.webm")
+    for index in range(8):
+        passing = track.subscribe(**kind.options)
+        passing_recording = record(passing, world, f"passing{index}")
         wait_for_more(passing, 2)
         if index % 2:
             passing.unsubscribe()
@@ -170,8 +176,9 @@ def test_joining_and_leaving_disturbs_nobody(world, track, screen):
     steady.unsubscribe()
     file, numbers = decodes(recording.wait_for_end())
     assert lost == 0 and file.size == (640, 360)
-    # Each newcomer costs a key frame, and no more than that.
-    assert sum(block.is_key for block in file.blocks) <= 14
+    # Each newcomer costs a key frame, and no more than that; those within half a second share one.
+    keys = [block.time for block in file.blocks if block.is_key]
+    assert len(keys) <= 10 and all(next - one >= 400 for one, next in zip(keys, keys[1:])), keys
 
 
 def test_equal_readers_see_the_same(world, track, screen):
@@ -198,16 +205,25 @@ def test_equal_readers_see_the_same(world, track, screen):
     assert all(abs(seen[0][number] - seen[1][number]) < 3 for number in later), [(seen[0][n], seen[1][n]) for n in later]
 
 
-def test_view_that_is_made_again(world, track, screen):
-    """A view that goes and comes back at once gets its picture at once, however still the screen is."""
+@pytest.mark.parametrize("kind", stream.COMPRESSED, ids=str)
+def test_view_that_is_made_again(world, track, screen, kind):
+    """A view that goes and comes back at once gets its picture at once, however still the screen is, from the encoder that was there."""
     screen.configure(workload="still")
     track.start_broadcast(wait=True)
-    for index in range(40):
-        subscription = track.subscribe()
-        recording = subscription.record(world.root / f"again{index}.webm")
-        recording.wait_for_bytes(1000, seconds=10)
+    names = []
+    for index in range(10):
+        before = time.monotonic()
+        subscription = track.subscribe(**kind.options)
+        took = time.monotonic() - before
+        recording = record(subscription, world, f"again{index}")
+        recording.wait_for_bytes(1000, seconds=30)
+        # On a machine that was busy for longer than the grace it may be another.
+        if took < 1:
+            names += [name for name in threads(world) if name.startswith("enc")]
         recording.stop()
-    track.wait_until("Subscriptions", [])
+        track.wait_until("Subscriptions", [])
+    assert len(set(names)) == 1, names
+    wait_until(lambda: encoders(world) == 0, "the encoder goes after the grace")
 
 
 # What is counted
