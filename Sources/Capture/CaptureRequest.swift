@@ -106,7 +106,7 @@ public enum CaptureError: Error, Equatable, Sendable, CustomStringConvertible {
         case .nodeMissing(let node):
             "the source is gone: PipeWire has no node \(node) any more; choose it again"
         case .noCommonFormat(let offered):
-            "the source offers only \(offered.joined(separator: ", ")); needed is 8-bit RGB in shared memory or linear DMA-BUF"
+            "the source offers only \(offered.joined(separator: ", ")); needed is RGB of four bytes a pixel, in shared memory or linear DMA-BUF"
         case .negotiationTimedOut(let offered) where offered.isEmpty:
             "PipeWire negotiated no format with the source: does a session manager (WirePlumber) run?"
         case .negotiationTimedOut(let offered):

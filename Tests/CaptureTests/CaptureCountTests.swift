@@ -20,6 +20,7 @@ extension AllCaptureTests {
             }
         }
 
+        // Faults: B14 B15
         @Test func corruptedAndCursorOnly() throws {
             let stage = try Stage()
             let producer = try stage.makeProducer()
@@ -41,6 +42,7 @@ extension AllCaptureTests {
             #expect(try stage.show(producer, ProducerFrame(44)).shows(44))
         }
 
+        // Faults: B23
         @Test func boundsThatLieAreDropped() throws {
             let stage = try Stage()
             var options = ProducerOptions()
@@ -64,6 +66,7 @@ extension AllCaptureTests {
             #expect(try stage.show(producer, ProducerFrame(99)).shows(99))
         }
 
+        // Faults: B23
         @Test func memoryThatIsCutShortIsSurvived() throws {
             let stage = try Stage()
             let producer = try stage.makeProducer()
@@ -78,6 +81,7 @@ extension AllCaptureTests {
             try stage.show(producer, "pictures again", ProducerFrame(52)) { $0.shows(52) }
         }
 
+        // Faults: B35
         @Test func timesOnlyGrow() throws {
             let stage = try Stage()
             let producer = try stage.makeProducer()
@@ -95,6 +99,7 @@ extension AllCaptureTests {
             }
         }
 
+        // Faults: B03 B05
         @Test func aPoolOfTwoBuffersNeverStalls() throws {
             let stage = try Stage()
             var options = ProducerOptions()
@@ -105,6 +110,7 @@ extension AllCaptureTests {
             #expect(producer.status.nullDequeues == 0)
         }
 
+        // Faults: B31
         @Test func burstsAreCountedAndTheNewestIsKept() throws {
             let stage = try Stage()
             var options = ProducerOptions()
@@ -139,6 +145,7 @@ extension AllCaptureTests {
             #expect(lease.info.damage == Damage(PixelRect(x: 32, y: 24, width: 32, height: 24)))
         }
 
+        // Faults: B15
         @Test func damageThatLiesIsFoundOut() throws {
             let stage = try Stage()
             let producer = try stage.makeProducer()

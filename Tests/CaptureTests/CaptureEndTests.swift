@@ -26,6 +26,7 @@ extension AllCaptureTests {
             return count
         }
 
+        // Faults: B09 B10
         @Test func aNodeThatGoesIsARemovedSource() throws {
             let stage = try Stage()
             let producer = try stage.makeProducer()
@@ -38,6 +39,7 @@ extension AllCaptureTests {
             #expect(stage.events.count { $0 == .sourceRemoved(id: 1) } == 1)
         }
 
+        // Faults: B53
         @Test func aDaemonThatDiesIsADisconnection() throws {
             let pipewire = try PrivatePipeWire()
             let stage = try Stage(pipewire)
@@ -50,6 +52,7 @@ extension AllCaptureTests {
             #expect(stage.events.suffix(2) == [.disconnected(id: 1), .closed(id: 1)])
         }
 
+        // Faults: B53
         @Test func aDaemonThatDiedBefore() throws {
             let pipewire = try PrivatePipeWire(hasManager: false)
             let stage = try Stage(pipewire)
@@ -78,6 +81,7 @@ extension AllCaptureTests {
             #expect(stage.events == [.failed(id: 1, .nodeMissing(node: node)), .closed(id: 1)])
         }
 
+        // Faults: B50
         @Test func aDecoyIsNeverShown() throws {
             let stage = try Stage()
             var options = ProducerOptions()
@@ -99,6 +103,7 @@ extension AllCaptureTests {
             #expect(stage.pool.statistics.received == 0 && !decoy.status.isStreaming && !reused.status.isStreaming)
         }
 
+        // Faults: B50
         @Test func aTargetThatGoesLaterIsNotReplaced() throws {
             let stage = try Stage()
             var options = ProducerOptions()
@@ -114,6 +119,7 @@ extension AllCaptureTests {
             #expect(stage.pool.statistics.received == 1 && !decoy.status.isStreaming)
         }
 
+        // Faults: B21
         @Test func noCommonFormatNamesTheSources() throws {
             let stage = try Stage()
             var options = ProducerOptions()
@@ -125,6 +131,7 @@ extension AllCaptureTests {
             try stage.close()
         }
 
+        // Faults: B26
         @Test func tiledMemoryAloneIsNamed() throws {
             let stage = try Stage()
             var options = ProducerOptions()
@@ -156,6 +163,7 @@ extension AllCaptureTests {
             #expect(try stage.show(producer, ProducerFrame(3)).shows(3))
         }
 
+        // Faults: B27
         @Test func aFixedRateWillDo() throws {
             let stage = try Stage()
             var options = ProducerOptions()
@@ -165,6 +173,7 @@ extension AllCaptureTests {
             #expect(try stage.show(producer, ProducerFrame(3)).shows(3))
         }
 
+        // Faults: B06 B08
         @Test func aSourceThatStopsForAWhileIsPaused() throws {
             let stage = try Stage()
             let producer = try stage.makeProducer()
@@ -189,6 +198,7 @@ extension AllCaptureTests {
             #expect(producer.status.starts == 2 && !stage.events.contains(.paused(id: 1)))
         }
 
+        // Faults: B33
         @Test func closingInAnyState() throws {
             let stage = try Stage()
             let producer = try stage.makeProducer()
@@ -206,6 +216,7 @@ extension AllCaptureTests {
             try stage.wait("streaming again") { producer.status.isStreaming }
         }
 
+        // Faults: B32
         @Test func noDescriptorAndNoThreadIsLeft() throws {
             let stage = try Stage()
             let producer = try stage.makeProducer()

@@ -12,6 +12,7 @@ import Testing
 extension AllCaptureTests {
     /// What comes in is what is in the pool.
     @Suite struct Pictures {
+        // Faults: B13
         @Test(arguments: PixelFormat.allCases)
         func everyFormat(_ format: PixelFormat) throws {
             let stage = try Stage()
@@ -39,6 +40,7 @@ extension AllCaptureTests {
             #expect(try stage.show(producer, ProducerFrame(9)).shows(9))
         }
 
+        // Faults: B12
         @Test(arguments: [(0, 0, 0), (4, 0, 0), (256, 64, 0), (0, 64, 100), (60, 4, 4_196)])
         func stridePaddingAndOffsets(_ padding: Int, _ offset: Int, _ mapOffset: Int) throws {
             let stage = try Stage()
@@ -93,6 +95,7 @@ extension AllCaptureTests {
             #expect(format.memory == .sharedMemory)
         }
 
+        // Faults: B01 B18
         @Test func resizesMidStream() throws {
             let stage = try Stage()
             let producer = try stage.makeProducer()
@@ -117,6 +120,7 @@ extension AllCaptureTests {
             #expect(!stage.events.contains(.paused(id: 1)))
         }
 
+        // Faults: B20
         @Test(arguments: Transform.allCases)
         func transformsAndCrops(_ transform: Transform) throws {
             let stage = try Stage()

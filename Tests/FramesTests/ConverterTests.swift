@@ -9,6 +9,7 @@ import Testing
         PixelSize(width: $0.0, height: $0.1)
     }
 
+    // Faults: B13
     @Test(arguments: PixelFormat.allCases, [UInt8(0x00), 0xff])
     func everyFormatWhateverTheFourthByteHolds(_ format: PixelFormat, _ filler: UInt8) throws {
         for size in Self.sizes {
@@ -32,6 +33,7 @@ import Testing
         }
     }
 
+    // Faults: B19
     @Test func greyRampStaysInLimitedRange() throws {
         let picture = TestPicture(PixelSize(width: 256, height: 2)) { x, _ in .init(red: x, green: x, blue: x) }
         let samples = try #require(try convert(picture, .bgrx))

@@ -48,6 +48,7 @@ import Testing
         #expect(PortalProperties([.string("4")]) == nil)
     }
 
+    // Faults: B42 B43
     @Test func tokensArePathElementsAndNeverTheSame() {
         let tokens = (0..<1_000).map { _ in HandleToken().text }
         #expect(Set(tokens).count == tokens.count)

@@ -50,6 +50,7 @@ import Testing
         #expect(!rig.machine.isOver)
     }
 
+    // Faults: B43
     @Test(arguments: [Stage.creating, .selecting, .starting]) func followsARequestThatIsPutElsewhere(stage: Stage) {
         var rig = MachineRig(at: stage)
         #expect(rig.reply([.objectPath("/elsewhere/1")]) == ["listen also"])
@@ -73,6 +74,7 @@ import Testing
 
     // MARK: What is asked
 
+    // Faults: B43
     @Test func asksWithFreshTokens() {
         let rig = MachineRig()
         var tokens: Set<String> = []
@@ -172,6 +174,7 @@ import Testing
 
     // MARK: Restore tokens
 
+    // Faults: B48
     @Test(arguments: ["org.freedesktop.portal.Error.InvalidArgument", "org.freedesktop.DBus.Error.InvalidArgs"])
     func aRefusedTokenIsLeftOut(error: String) {
         var options = CastOptions()
@@ -185,6 +188,7 @@ import Testing
         #expect(rig.events.last?.error == .refused(.selectSources, name: error, message: "no"))
     }
 
+    // Faults: B48
     @Test func anotherErrorDoesNotCostTheToken() {
         var options = CastOptions()
         options.restoreToken = "good"

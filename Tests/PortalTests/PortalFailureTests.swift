@@ -8,6 +8,7 @@ import Testing
 
 /// The driver against a fake portal that fails: what the caller hears, that nothing stays open, and that the next start works.
 @Suite(.serialized) struct PortalFailureTests {
+    // Faults: B38
     @Test(arguments: FakePortal.Step.requests, [1, 2, 3] as [UInt32]) func responses(step: FakePortal.Step, code: UInt32) throws {
         let rig = try PortalRig()
         rig.fake.knobs[step].code = code
@@ -52,6 +53,7 @@ import Testing
         #expect(rig.nextStartWorks())
     }
 
+    // Faults: B40
     @Test(arguments: FakePortal.Step.allCases) func callsThatAreNeverAnswered(step: FakePortal.Step) throws {
         let rig = try PortalRig()
         #expect(rig.nextStartWorks())
@@ -99,6 +101,7 @@ import Testing
         guard case .noPortal? = rig.events.last?.error else { return #expect(Bool(false), "\(rig.events)") }
     }
 
+    // Faults: B40
     @Test func aPortalThatStartsTooSlowly() throws {
         let rig = try PortalRig(services: [FakePortal.name: "/bin/sleep 20"], isPresent: false)
         rig.portal.callLimit = .milliseconds(100)
@@ -110,6 +113,7 @@ import Testing
         #expect(rig.nextStartWorks())
     }
 
+    // Faults: B41
     @Test func aPortalWithoutAScreenCast() throws {
         let rig = try PortalRig(offersScreenCast: false)
         rig.start()
@@ -124,6 +128,7 @@ import Testing
 
     // MARK: Ends
 
+    // Faults: B44
     @Test(arguments: FakePortal.Step.requests) func closedWhileARequestIsOpen(step: FakePortal.Step) throws {
         let rig = try PortalRig()
         rig.fake.knobs[step].moment = .released
@@ -157,6 +162,7 @@ import Testing
         #expect(rig.nextStartWorks())
     }
 
+    // Faults: B44
     @Test func closedWhileStreaming() throws {
         let rig = try PortalRig()
         rig.start()
@@ -170,6 +176,7 @@ import Testing
         #expect(rig.nextStartWorks())
     }
 
+    // Faults: B42 B47
     @Test(arguments: FakePortal.Step.allCases) func thePortalLeavesAtACall(step: FakePortal.Step) throws {
         let rig = try PortalRig()
         rig.fake.knobs[step].reply = .leave
@@ -195,6 +202,7 @@ import Testing
         #expect(rig.nextStartWorks())
     }
 
+    // Faults: B45
     @Test func thePortalLeavesWhileStreaming() throws {
         let rig = try PortalRig()
         rig.start()
@@ -206,6 +214,7 @@ import Testing
         #expect(rig.nextStartWorks())
     }
 
+    // Faults: B45
     @Test func thePortalIsReplaced() throws {
         let rig = try PortalRig()
         rig.start()
@@ -264,6 +273,7 @@ import Testing
         #expect(rig.nextStartWorks())
     }
 
+    // Faults: B47
     @Test func closesThatAreNeverAnswered() throws {
         let rig = try PortalRig()
         rig.fake.knobs.answersClose = false

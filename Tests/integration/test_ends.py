@@ -86,6 +86,7 @@ def test_other_ways_to_stop(me, screen, how):
     screen.wait_until_closed()
 
 
+# Faults: B07 B44
 def test_ended_by_the_desktop(me, screen):
     """The user ends the share in the desktop's own indicator: `ended-by-desktop`, and listening goes on."""
     track, mark = broadcasting(me)
@@ -94,6 +95,7 @@ def test_ended_by_the_desktop(me, screen):
     starts_again(me, track, screen)
 
 
+# Faults: B10 B44
 def test_source_is_gone(me, screen):
     """The shared window is closed, and the portal says nothing: `source-removed`, the portal's session is closed."""
     track, mark = broadcasting(me)
@@ -103,6 +105,7 @@ def test_source_is_gone(me, screen):
     starts_again(me, track, screen)
 
 
+# Faults: B44
 def test_source_is_gone_and_the_session_closed(me, screen):
     """When the source's end and the session's end come together, in whatever order, the stronger reason is told, once."""
     track, mark = broadcasting(me)
@@ -112,6 +115,7 @@ def test_source_is_gone_and_the_session_closed(me, screen):
     starts_again(me, track, screen)
 
 
+# Faults: B54
 def test_failed(me, screen):
     """The source takes back every format that can be shown: `failed`, and the words name what it offers now."""
     track, mark = broadcasting(me)
@@ -228,6 +232,7 @@ def test_interrupt_while_choosing(session):
     screen.wait_until_closed()
 
 
+# Faults: B45 B47
 def test_portal_lost(session):
     """The portal dies: `portal-lost`, though frames may still come; when it runs again the next share works."""
     me, screen = session.agent(), TestScreen(session.client)
@@ -242,6 +247,7 @@ def test_portal_lost(session):
     starts_again(me, track, screen)
 
 
+# Faults: B42 B47
 def test_portal_lost_while_choosing(session):
     """The portal dies while the picker is open: the start fails as PortalUnavailable, and listening goes on."""
     me, screen = session.agent(), TestScreen(session.client)
@@ -260,6 +266,7 @@ def test_portal_lost_while_choosing(session):
     starts_again(me, me.desktop, screen)
 
 
+# Faults: B53
 def test_pipewire_lost(session):
     """PipeWire dies: `pipewire-lost`, no spinning, the portal's session is closed; when it runs again the next share works."""
     me = session.agent()

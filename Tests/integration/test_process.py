@@ -239,6 +239,7 @@ def test_idle_agent_sleeps(ten_seconds):
     assert len(after) == 1
 
 
+# Faults: B30
 def test_still_screen_costs_nothing(ten_seconds):
     """Sharing a screen that stands still, with a reader, wakes nobody and encodes nothing for ten seconds."""
     before, after = ten_seconds.before[ten_seconds.still], ten_seconds.after[ten_seconds.still]
@@ -266,6 +267,7 @@ def _open(session):
     return len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task")), memory
 
 
+# Faults: B32
 def test_a_hundred_starts_and_stops(session):
     """A hundred starts and stops, every second one with readers, leave no descriptor and no thread behind, and no memory to speak of."""
     me, screen = session.agent(), TestScreen(session.client)

@@ -66,6 +66,7 @@ def decodes(recording):
 # Who does not read
 
 
+# Faults: B31
 @pytest.mark.parametrize("form", ["webm", "y4m"])
 def test_reader_that_does_not_read(world, track, screen, form):
     """A reader that stops reading loses whole pictures, blocks nobody and costs at most 4 MiB; when it reads again it has a clean stream."""
@@ -104,6 +105,7 @@ def test_reader_that_does_not_read(world, track, screen, form):
         assert numbers == sorted(numbers)
 
 
+# Faults: B31
 def test_slow_reader(world, track, screen):
     """A reader that is slower than the source gets fewer pictures, each of them whole."""
     screen.configure(workload="video")
@@ -283,6 +285,7 @@ def test_pool_does_not_grow(me, world, screen):
     recording.wait_for_end()
 
 
+# Faults: B03 B05
 def test_no_buffer_is_held(me, world, screen):
     """Every buffer goes back to the compositor before the next picture: it never lacks one, with a pool of two and no reader that keeps up."""
     screen.configure(size=(640, 360), buffers=2, fps=60)

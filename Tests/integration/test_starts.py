@@ -37,6 +37,7 @@ def succeeds(track, screen):
     assert track.state == "active"
 
 
+# Faults: B38
 @pytest.mark.parametrize("step", ["answer", "answer_select"])
 def test_cancelled(me, track, screen, step):
     """The user closes the picker, which some desktops open early: Cancelled, which is normal, and the next start works at once."""
@@ -46,6 +47,7 @@ def test_cancelled(me, track, screen, step):
     track.start_broadcast(wait=True)
 
 
+# Faults: B25 B38 B56
 @pytest.mark.parametrize("settings", [
     {"answer": "fail"}, {"answer": "error"}, {"answer_select": "fail"}, {"answer_create": "fail"}, {"answer_create": "error"},
     {"fault": "no-streams"}, {"fault": "wrong-type"}, {"streams": 0}], ids=lambda value: "=".join(map(str, *value.items())))
@@ -56,6 +58,7 @@ def test_failed(me, track, screen, settings):
     succeeds(track, screen)
 
 
+# Faults: B50
 @pytest.mark.parametrize("fault", ["invalid-node", "dead-node", "vanished-node"])
 def test_source_that_is_not_there(me, track, screen, fault):
     """The granted source does not exist, or no longer: Failed; another source, such as a camera, is never taken instead."""
@@ -64,6 +67,7 @@ def test_source_that_is_not_there(me, track, screen, fault):
     succeeds(track, screen)
 
 
+# Faults: B21
 def test_source_that_cannot_be_shown(me, track, screen):
     """A source that offers no format that can be shown: Failed, and the message names what it offers."""
     screen.configure(formats=["RGBA_F16"])
@@ -129,6 +133,7 @@ def test_stopping_closes_the_picker(me, screen, how):
         assert track.state == ("listening" if how == "StopBroadcast" else "idle")
 
 
+# Faults: B34
 @pytest.mark.parametrize("delay", [0, 1, 3, 10, 30])
 def test_late_answers(me, track, screen, delay):
     """However the user's answer and a stop cross, the stop wins: nothing is broadcast afterwards, and no session stays open."""
@@ -148,6 +153,7 @@ def test_late_answers(me, track, screen, delay):
 # Without a portal, without PipeWire
 
 
+# Faults: B40
 def test_no_portal():
     """Without a portal the start fails as PortalUnavailable, with what to install; all else works."""
     with Session(portal="absent", screen=False, pipewire=False) as session:
@@ -161,6 +167,7 @@ def test_no_portal():
         assert error.name == ERROR + "PortalUnavailable"
 
 
+# Faults: B41
 def test_portal_without_screen_cast():
     """A portal that has no screen cast, as at a login that is too early: PortalUnavailable; once it has, the next start works."""
     with Session(portal="running", screen=False) as session:

@@ -182,6 +182,7 @@ def test_preset_limits_size(me, track):
     assert track.get("Size") == (1280, 720)
 
 
+# Faults: B06 B08 B58
 def test_source_that_pauses(me, track, screen):
     """A source that the compositor stops for a while is no end: the track stays active, SourcePaused is true until it goes on."""
     track.start_broadcast(wait=True)
@@ -225,6 +226,7 @@ def test_start_without_capture(me):
     assert me.desktop.state == "idle"
 
 
+# Faults: B39
 def test_one_picker_at_a_time(me, track, screen):
     """While a picker is open, another start gets Busy, of the same track and of another; the first picker is not disturbed."""
     other = me.create_track()
@@ -303,6 +305,7 @@ def test_only_what_the_desktop_has_is_asked_for(make_session):
     screen.wait_until_closed()
 
 
+# Faults: B41
 def test_what_the_portal_has_is_shown(make_session):
     """The portal is not contacted before somebody asks for a broadcast, also not by reading; then its version and masks are announced."""
     session = make_session(portal="activated")

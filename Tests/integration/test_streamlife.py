@@ -349,6 +349,7 @@ def test_source_that_pauses(world, track, screen):
     assert runs(check(recording.wait_for_end())) == ["picture"]
 
 
+# Faults: B55
 def test_agent_dies(session):
     """The agent is killed: readers get the end of the file, and what they have can be decoded."""
     me, screen = session.agent(), TestScreen(session.client)

@@ -124,6 +124,7 @@ def test_y4m(me, world, track, screen):
     assert subscription.agent.desktop.get("Subscriptions") == []
 
 
+# Faults: B04
 @pytest.mark.parametrize("kind", [*stream.COMPRESSED, stream.RAW], ids=str)
 def test_late_subscriber(me, world, track, screen, kind):
     """Whoever subscribes to a screen that has not changed since gets its picture at once, and the right one."""
@@ -168,6 +169,7 @@ def test_before_there_is_a_picture(me, world, track, screen, kind):
     assert set(picture.numbers(recording.wait_for_end().frames())) == {number}
 
 
+# Faults: B37
 @pytest.mark.parametrize("kind", stream.COMPRESSED, ids=str)
 def test_still_screen_is_as_long_as_it_was(me, world, track, screen, kind):
     """The end repeats the last picture at the present time: a recording of a still screen is as long as it was."""
@@ -190,6 +192,7 @@ def test_still_screen_is_as_long_as_it_was(me, world, track, screen, kind):
     assert len(set(picture.numbers(recording.frames()))) == 1
 
 
+# Faults: B01 B02
 @pytest.mark.parametrize("kind", stream.SOME, ids=str)
 def test_resizes(me, world, track, screen, kind):
     """The source changes its size and shape: the stream keeps its own, the picture is scaled into it, and all of it can be decoded."""
@@ -245,6 +248,7 @@ def test_own_options(me, world, track, screen):
         assert numbers == sorted(numbers)
 
 
+# Faults: B29 B04
 def test_limit_never_loses_the_last_picture(me, world, track, screen):
     """A limit of pictures a second drops those in between; the last one of a burst is always sent."""
     screen.configure(manual=True, fps=120)
@@ -272,6 +276,7 @@ def _newest(path):
     return reading and reading.number
 
 
+# Faults: B12 B13
 @pytest.mark.parametrize("pixel_format", ["BGRx", "RGBA", "xRGB", "ABGR"])
 def test_pixel_formats(me, world, track, screen, pixel_format):
     """Whatever the order of the colours in the source's memory, red is red in the stream."""
@@ -286,6 +291,7 @@ def test_pixel_formats(me, world, track, screen, pixel_format):
     assert {(one.channels, one.orientation, one.size) for one in readings} == {("rgb", "normal", (640, 360))}
 
 
+# Faults: B20
 @pytest.mark.parametrize("transform", range(8))
 def test_turned_sources(me, world, track, screen, transform):
     """A source that hands over its pictures turned or flipped, and says so, is upright in the stream, in the right shape."""
@@ -317,6 +323,7 @@ def test_cropped_source(me, world, track, screen):
     assert all(one is not None for one in picture.read_all(recording.wait_for_end().frames()))
 
 
+# Faults: B50
 def test_the_decoy_is_never_shown(me, world, track, screen):
     """Another source in PipeWire, such as a camera, is never shown: only the granted one is."""
     screen.configure(decoy=True)
