@@ -32,12 +32,12 @@ enum Workload: String, CaseIterable {
     }
 }
 
-/// What fills the lower part of the picture.
+/// What fills the lower part of the picture. It is decided by the picture's number alone, so that two runs show the same.
 protocol Content: AnyObject {
-    /// Paints all of it.
-    func paint(on canvas: Canvas)
-    /// Paints what is different in the next picture, and says where that is.
-    func advance(on canvas: Canvas) -> [Rect]
+    /// Paints all of it, for the picture of that number.
+    func paint(_ number: UInt32, on canvas: Canvas)
+    /// Turns the content of the picture before into that of the picture with that number, and says where they may differ.
+    func advance(to number: UInt32, on canvas: Canvas) -> [Rect]
 }
 
 /// Colour bars over a grey ramp, and a ball that bounces in front of the bars.
@@ -45,43 +45,41 @@ private final class Bars: Content {
     private static let colours: [Colour] = [
         .white, Colour(255, 255, 0), Colour(0, 255, 255), .green, .magenta, .red, .blue, Colour(grey: 64),
     ]
-    private let grid: Grid
     private let bars: Rect
     private let ramp: Rect
     private let side: Int
-    private var ball: Rect
-    private var speed: (x: Int, y: Int)
+    private let speed: (x: Int, y: Int)
 
     init(_ grid: Grid) {
-        self.grid = grid
         bars = grid.cells(1, 8, 18, 5)
         ramp = grid.cells(2, 14, 16, 3)
         side = max(1, min(bars.width, bars.height) / 4)
-        ball = Rect(bars.x, bars.y, side, side)
         speed = (max(1, grid.size.width / 160), max(1, grid.size.height / 120))
     }
 
-    func paint(on canvas: Canvas) {
+    func paint(_ number: UInt32, on canvas: Canvas) {
         paintBars(bars, on: canvas)
         let levels = ramp
         canvas.fillColumns(ramp) { x in
             canvas.pixel(Colour(grey: UInt8(clamping: (x - levels.x) * 255 / max(1, levels.width - 1))))
         }
-        paintBall(on: canvas)
+        paintBall(ball(number), on: canvas)
     }
 
-    func advance(on canvas: Canvas) -> [Rect] {
-        let old = ball
-        bounce(&ball.x, &speed.x, from: bars.x, to: bars.x + bars.width - side)
-        bounce(&ball.y, &speed.y, from: bars.y, to: bars.y + bars.height - side)
+    func advance(to number: UInt32, on canvas: Canvas) -> [Rect] {
+        let (old, new) = (ball(number &- 1), ball(number))
         paintBars(old, on: canvas)
-        paintBall(on: canvas)
-        return [old, ball]
+        paintBall(new, on: canvas)
+        return [old, new]
     }
 
-    private func bounce(_ position: inout Int, _ speed: inout Int, from low: Int, to high: Int) {
-        if position + speed < low || position + speed > high { speed = -speed }
-        position = min(max(position + speed, low), high)
+    private func ball(_ number: UInt32) -> Rect {
+        func bounce(_ speed: Int, _ room: Int) -> Int {
+            guard room > 0 else { return 0 }
+            let way = Int(number) * speed % (2 * room)
+            return min(way, 2 * room - way)
+        }
+        return Rect(bars.x + bounce(speed.x, bars.width - side), bars.y + bounce(speed.y, bars.height - side), side, side)
     }
 
     private func paintBars(_ rect: Rect, on canvas: Canvas) {
@@ -90,7 +88,7 @@ private final class Bars: Content {
         canvas.fillColumns(rect.clipped(to: bars)) { x in pixels[min(pixels.count - 1, (x - origin) * pixels.count / width)] }
     }
 
-    private func paintBall(on canvas: Canvas) {
+    private func paintBall(_ ball: Rect, on canvas: Canvas) {
         // Twice the radius and twice the distance: no half pixels.
         for row in 0..<side {
             let distance = 2 * row + 1 - side
@@ -102,10 +100,11 @@ private final class Bars: Content {
 
 /// A white page with lines of what looks like text.
 private final class Page: Content {
+    /// So often a line changes before the caret goes to the next one.
+    private static let changesPerLine = 40
     private let areas: [Rect]
     private let scrolls: Bool
     private let scale: Int
-    private var changes: UInt32 = 0
     private var lineHeight: Int { scale * (Glyph.height + 3) }
 
     init(_ grid: Grid, scrolls: Bool) {
@@ -114,34 +113,49 @@ private final class Page: Content {
         scale = max(1, grid.size.height / 540)
     }
 
-    func paint(on canvas: Canvas) {
+    func paint(_ number: UInt32, on canvas: Canvas) {
         for area in areas {
             canvas.fill(area, .white)
-            for line in 0..<(area.height / lineHeight) { write(line, of: area, seed: UInt32(line), on: canvas) }
+            let lines = area.height / lineHeight
+            for line in 0..<lines {
+                let seed = scrolls ? number &+ UInt32(line) : lastChange(of: line, of: lines, until: number)
+                write(line, of: scrolls ? scrolled(area) : area, seed: seed, on: canvas)
+            }
         }
     }
 
-    func advance(on canvas: Canvas) -> [Rect] {
-        changes &+= 1
+    func advance(to number: UInt32, on canvas: Canvas) -> [Rect] {
+        if scrolls {
+            for area in areas { scroll(scrolled(area), to: number, on: canvas) }
+            return areas
+        }
         guard let area = areas.first else { return [] }
-        guard scrolls else {
-            // The caret goes down a line every forty changes.
-            let lines = max(1, area.height / lineHeight)
-            return [write(Int(changes / 40) % lines, of: area, seed: changes, on: canvas)]
-        }
-        for area in areas { scroll(area, on: canvas) }
-        return areas
+        let lines = max(1, area.height / lineHeight)
+        return [write(Int(number) / Page.changesPerLine % lines, of: area, seed: number, on: canvas)]
     }
 
-    private func scroll(_ area: Rect, on canvas: Canvas) {
-        let step = min(lineHeight, area.height)
+    /// The number of the last picture in which a line changed; in the first round, one that no picture has yet.
+    private func lastChange(of line: Int, of lines: Int, until number: UInt32) -> UInt32 {
+        let turn = Int(number) / Page.changesPerLine
+        let last = turn - ((turn - line) % lines + lines) % lines
+        guard last >= 0, lines == areas[0].height / lineHeight else { return .max - UInt32(line) }
+        return last == turn ? number : UInt32(last * Page.changesPerLine + Page.changesPerLine - 1)
+    }
+
+    /// The part of an area that holds whole lines.
+    private func scrolled(_ area: Rect) -> Rect {
+        let height = area.height / lineHeight * lineHeight
+        return Rect(area.x, area.y + area.height - height, area.width, height)
+    }
+
+    private func scroll(_ area: Rect, to number: UInt32, on canvas: Canvas) {
+        let lines = area.height / lineHeight
+        guard lines > 0 else { return }
         let width = canvas.size.width
-        for row in area.y..<(area.y + area.height - step) {
-            memcpy(canvas.pixels + row * width + area.x, canvas.pixels + (row + step) * width + area.x, area.width * 4)
+        for row in area.y..<(area.y + area.height - lineHeight) {
+            memcpy(canvas.pixels + row * width + area.x, canvas.pixels + (row + lineHeight) * width + area.x, area.width * 4)
         }
-        canvas.fill(Rect(area.x, area.y + area.height - step, area.width, step), .white)
-        let last = Rect(area.x, area.y + area.height - step, area.width, step)
-        write(0, of: last, seed: changes, on: canvas)
+        write(lines - 1, of: area, seed: number &+ UInt32(lines - 1), on: canvas)
     }
 
     @discardableResult
@@ -166,7 +180,6 @@ private final class Texture: Content {
     private static let reach = 256
     private let areas: [Rect]
     private let size: Size
-    private var time = 0
     private var tile: [UInt32] = []
 
     init(_ grid: Grid) {
@@ -174,10 +187,10 @@ private final class Texture: Content {
         size = Size(grid.size.width + Texture.reach, grid.size.height + Texture.reach)
     }
 
-    func paint(on canvas: Canvas) {
+    func paint(_ number: UInt32, on canvas: Canvas) {
         if tile.isEmpty { tile = makeTile(canvas) }
         // Two circles of different speed: no motion vector is right for long.
-        let angle = Double(time) * 0.11
+        let angle = Double(number) * 0.11
         let half = Double(Texture.reach / 2)
         let left = Int(half + (half - 1) * sin(angle))
         let top = Int(half + (half - 1) * cos(angle * 1.37))
@@ -192,9 +205,8 @@ private final class Texture: Content {
         }
     }
 
-    func advance(on canvas: Canvas) -> [Rect] {
-        time += 1
-        paint(on: canvas)
+    func advance(to number: UInt32, on canvas: Canvas) -> [Rect] {
+        paint(number, on: canvas)
         return areas
     }
 

@@ -42,6 +42,10 @@ final class Control {
                 .options(Dictionary(uniqueKeysWithValues: screen.knobs.map { ($0.name, $0.get(screen.settings)) }))
             }),
             "Streams": Property(get: { [unowned self] in .array(of: "a{sv}", screen.sources.map(describe)) }),
+            "Timeline": Property(get: { [unowned self] in
+                let sent = screen.sources.flatMap(\.timeline)
+                return .array(of: "(ut)", sent.map { .structure([.uint32($0.number), .uint64(UInt64($0.time.nanoseconds))]) })
+            }),
         ]
     }
 

@@ -99,6 +99,13 @@ extension Control {
             <property name="Streams" type="aa{sv}" access="read">
               <annotation name="org.freedesktop.DBus.Property.EmitsChangedSignal" value="false"/>
             </property>
+            <!--
+              The last buffers that the streams that exist handed over, each with its picture's number and CLOCK_MONOTONIC in ns; stream by
+              stream, at least 8192 of each.
+            -->
+            <property name="Timeline" type="a(ut)" access="read">
+              <annotation name="org.freedesktop.DBus.Property.EmitsChangedSignal" value="false"/>
+            </property>
           </interface>
         </node>
         """)

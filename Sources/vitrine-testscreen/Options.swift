@@ -17,6 +17,8 @@ struct Options {
     /// Whether sources are there for a portal's sessions; else they are there from the start.
     var isBackend = true
     var isVerbose = false
+    /// So many pictures go to standard output instead of PipeWire.
+    var pictures: UInt32?
 
     /// Reads the arguments, without the program's name.
     static func read(_ arguments: [String]) -> Outcome {
@@ -34,7 +36,7 @@ struct Options {
             case "still": options.settings.workload = .still
             default:
                 let knob = Knob.all.first { $0.name == name }
-                guard knob != nil || ["name", "format"].contains(name) else { return .wrong("--\(name): no such option") }
+                guard knob != nil || ["name", "format", "pictures"].contains(name) else { return .wrong("--\(name): no such option") }
                 // A flag takes its value only after `=`.
                 guard let value = parts.count > 1 ? parts[1] : knob?.signature == "b" ? "true" : left.popFirst() else {
                     return .wrong("--\(name) needs a value")
@@ -53,6 +55,9 @@ struct Options {
             backendName = busName
             return nil
         case "format": return set("formats", text)
+        case "pictures":
+            pictures = UInt32(text)
+            return pictures == nil ? "--pictures \(text): expected NUMBER" : nil
         case "answer" where text.hasPrefix("late:"): return set("delay", String(text.dropFirst(5)))
         default: break
         }
@@ -135,6 +140,8 @@ struct Options {
                     the same as --formats
               --answer late:MS
                     the same as --delay MS
+              --pictures NUMBER
+                    neither backend nor source: writes the first so many pictures to standard output, pixel after pixel without padding
               --verbose
                     what happens, in detail
               --help, --version

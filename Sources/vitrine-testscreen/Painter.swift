@@ -46,7 +46,7 @@ struct Grid {
     var sides: [Rect] { [cells(0, 2, 2, Grid.bitRows), cells(Grid.columns - 2, 2, 2, Grid.bitRows)] }
 }
 
-/// Paints one source's pictures, one after the other, and says what changed.
+/// Paints one source's pictures, one after the other, and says what changed. Pictures of the same number and the same settings are the same.
 final class Painter {
     let canvas: Canvas
     /// The number of the picture on the canvas.
@@ -74,7 +74,7 @@ final class Painter {
             paintSmall()
             return [Rect(canvas.size)]
         }
-        return paintBits() + paintDigits() + content.advance(on: canvas)
+        return paintBits() + paintDigits() + content.advance(to: number, on: canvas)
     }
 
     private func paintAll() {
@@ -85,7 +85,7 @@ final class Painter {
         canvas.fill(grid.cells(right, 0, 2, 2), .green)
         canvas.fill(grid.cells(0, bottom, 2, 2), .blue)
         canvas.fill(grid.cells(right, bottom, 2, 2), .white)
-        content.paint(on: canvas)
+        content.paint(number, on: canvas)
         (bits, digits) = ([], "")
         _ = paintBits()
         _ = paintDigits()

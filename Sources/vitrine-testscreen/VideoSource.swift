@@ -7,6 +7,9 @@ import Loop
 ///
 /// Thread: the loop's. ``destroy()`` must be called, from outside of its own callbacks.
 final class VideoSource {
+    /// So many buffers are remembered at least.
+    private static let timelineLength = 8_192
+
     let index: Int
     /// The node exists; its id is known.
     var onNode: ((UInt32) -> Void)?
@@ -16,6 +19,8 @@ final class VideoSource {
     private(set) var state = "unconnected"
     private(set) var framesSent: UInt64 = 0
     private(set) var nullDequeues: UInt64 = 0
+    /// The last buffers that were handed over: the number of the picture, and when.
+    private(set) var timeline: [(number: UInt32, time: Instant)] = []
     /// Of the newest picture.
     var number: UInt32 { painter?.number ?? lastNumber }
     var bufferCount: Int { buffers.count }
@@ -325,6 +330,8 @@ final class VideoSource {
         guard let spa = buffer.pointee.buffer else { return false }
         MetadataWriter(settings: settings, layout: layout, start: start).write(announcement, into: spa)
         writeChunks(content, layout, spa)
+        if timeline.count >= 2 * VideoSource.timelineLength { timeline.removeFirst(VideoSource.timelineLength) }
+        timeline.append((number, .now))
         pw_stream_queue_buffer(stream, buffer)
         pw_stream_trigger_process(stream)
         framesSent += 1

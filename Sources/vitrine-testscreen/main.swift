@@ -82,7 +82,26 @@ private func write(_ text: String, to descriptor: Int32) {
     bytes.withUnsafeMutableBytes { buffer in _ = write(descriptor, buffer.baseAddress, buffer.count) }
 }
 
+/// Writes the pictures that a source with these settings would show first.
+private func writePictures(_ count: UInt32, _ settings: Settings) -> Int32 {
+    let painter = Painter(
+        size: settings.size(of: 0), format: settings.formats[0], rest: settings.unusedByte, workload: settings.workload, number: 1)
+    let canvas = painter.canvas
+    let byteCount = canvas.size.width * canvas.size.height * 4
+    for index in 0..<count {
+        if index > 0 && settings.workload.changes { _ = painter.advance() }
+        var written = 0
+        while written < byteCount {
+            let result = write(1, UnsafeRawPointer(canvas.pixels) + written, byteCount - written)
+            guard result > 0 else { return 1 }
+            written += result
+        }
+    }
+    return 0
+}
+
 switch Options.read(Array(CommandLine.arguments.dropFirst())) {
+case .run(let options) where options.pictures != nil: exit(writePictures(options.pictures ?? 0, options.settings))
 case .run(let options): exit(run(options))
 case .help: write(Options.help, to: 1)
 case .version: write("vitrine-testscreen \(Contract.packageVersion)\n", to: 1)

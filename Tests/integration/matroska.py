@@ -11,11 +11,12 @@ INSIDE = {SEGMENT, CLUSTER, INFO, TRACKS, TRACK_ENTRY, VIDEO, EBML}
 
 @dataclasses.dataclass
 class Block:
-    """A picture: its time in milliseconds, whether it is a key frame, and its bytes."""
+    """A picture: its time in milliseconds, whether it is a key frame, its bytes, and where they end in the file."""
 
     time: int
     is_key: bool
     data: bytes
+    end: int = 0
 
 
 @dataclasses.dataclass
@@ -30,15 +31,20 @@ class File:
         return [block.time for block in self.blocks]
 
 
-def read(path):
-    """The file; fails on anything that is not whole or not in place."""
+def read(path, may_be_cut=False):
+    """The file; fails on anything that is not whole or not in place, but for the end of a file that `may_be_cut`."""
     data = path.read_bytes()
     file, end = File(), len(data)
     # A live stream's segment and clusters have unknown sizes: the next cluster ends the one before.
     position, cluster_time, scale, width, height = 0, None, 1_000_000, 0, 0
     while position < end:
+        # An element's header has twelve bytes at most.
+        if may_be_cut and position + 12 > end:
+            break
         identifier, position = _identifier(data, position)
         size, position = _size(data, position)
+        if may_be_cut and size is not None and identifier not in INSIDE and position + size > end:
+            break
         if identifier in INSIDE:
             assert size is not None or identifier in (SEGMENT, CLUSTER), f"{identifier:x} of unknown size at {position}"
             continue
@@ -61,7 +67,7 @@ def read(path):
             assert cluster_time is not None, "a block before its cluster's time"
             assert value[0] == 0x81, "a block of another track"
             relative = int.from_bytes(value[1:3], "big", signed=True)
-            file.blocks.append(Block((cluster_time + relative) * scale // 1_000_000, bool(value[3] & 0x80), value[4:]))
+            file.blocks.append(Block((cluster_time + relative) * scale // 1_000_000, bool(value[3] & 0x80), value[4:], position))
     file.size = (width, height)
     return file
 

@@ -8,6 +8,7 @@ It ends when its standard input does.
 import json
 import sys
 import threading
+import zlib
 
 import gi
 import numpy
@@ -46,7 +47,7 @@ def describe(sample, stride):
             "width": width, "height": height, "pts": buffer.pts, "number": reading and reading.number, "size": reading and reading.size,
             "orientation": reading and reading.orientation, "box": reading and reading.box, "channels": reading and reading.channels,
             "red": int(((image[:, :, 0] > 200) & (image[:, :, 1:].max(axis=2) < 60)).sum()),
-            "mean": [round(float(part)) for part in image.reshape(-1, 3).mean(axis=0)],
+            "crc": zlib.crc32(image.tobytes()), "mean": [round(float(part)) for part in image.reshape(-1, 3).mean(axis=0)],
         }
     finally:
         buffer.unmap(memory)

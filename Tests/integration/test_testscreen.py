@@ -3,7 +3,9 @@
 
 import signal
 import subprocess
+import time
 import xml.etree.ElementTree
+import zlib
 
 import numpy
 import pytest
@@ -222,6 +224,33 @@ def test_whole_pictures_come_whatever_the_source_does(screen, watch, settings):
     assert numbers == sorted(numbers)
 
 
+@pytest.mark.parametrize("workload", ["moving", "typing", "scrolling", "video", "repeats"])
+def test_the_same_number_is_the_same_picture(workload):
+    """What is printed, what comes one after the other, and what is painted anew in between."""
+    width, height = 640, 360
+    done = subprocess.run([program("vitrine-testscreen"), "--pictures", "100", "--workload", workload, "--size", f"{width}x{height}"],
+                          capture_output=True, check=True)
+    printed = numpy.frombuffer(done.stdout, numpy.uint8).reshape(100, height, width, 4)[:, :, :, 2::-1]
+    assert picture.numbers(printed) == ([1] * 100 if workload == "repeats" else list(range(1, 101)))
+    with Session(agent="absent", screen_arguments=["--workload", workload, "--size", f"{width}x{height}"]) as session:
+        own_screen, own_cast = TestScreen(session.client), Cast(session.client)
+        (node, _), = own_cast.granted()
+        began = time.monotonic_ns()
+        with own_cast.watch(session, node) as reader:
+            reader.wait_for_frames(45)
+            own_screen.configure(workload=workload)
+            frames = reader.wait_for_frames(75)
+        timeline = own_screen.get("Timeline")
+    known = {number: zlib.crc32(image.tobytes()) for number, image in zip(picture.numbers(printed), printed)}
+    compared = [frame for frame in frames if frame["number"] in known]
+    assert len(compared) > 40 or workload == "repeats" and compared
+    assert [frame["crc"] for frame in compared] == [known[frame["number"]] for frame in compared]
+    # The screen knows when it sent which.
+    assert {frame["number"] for frame in frames} <= {number for number, _ in timeline}
+    times = [when for _, when in timeline]
+    assert times == sorted(times) and began < times[0] and times[-1] < time.monotonic_ns()
+
+
 @pytest.mark.parametrize("size", [(1, 1), (3, 5), (40, 36), (641, 479), (1279, 719), (1920, 1080), (3840, 2160)])
 def test_sizes(screen, watch, size):
     screen.configure(size=size)
@@ -277,6 +306,8 @@ def test_still_screen_sends_one_picture_to_each_consumer(world, screen, cast):
 
 
 def test_pointer_is_in_the_pixels_when_asked(world, screen, cast):
+    # Without a red bar that the ball hides and shows.
+    screen.configure(workload="scrolling")
     red = {}
     for mode in (1, 2, 4):
         cast = Cast(cast.client)
