@@ -15,7 +15,7 @@ PROGRAMS := vitrine-agent vitrinectl vitrine-testscreen
 FORMATTED := Package.swift Sources Tests dbus
 # Manual pages, made of what is below data/man and of what the programs and the interfaces' XML say themselves.
 ID := org.vitrine.ScreenShare1
-PAGES := vitrine-agent.1 vitrinectl.1 vitrine-testscreen.1 $(ID).5
+PAGES := vitrine-agent.1 vitrinectl.1 vitrine-testscreen.1 vitrine.conf.5 $(ID).5
 EXAMPLES := $(notdir $(wildcard data/examples/*))
 PYTEST := VITRINE_BIN=$(abspath $(BIN)) $(TOOLS)/as-user env PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m pytest -c Tests/pytest.ini --rootdir=Tests
 

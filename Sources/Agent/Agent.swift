@@ -43,6 +43,8 @@ public final class Agent {
     let captures: Captures
     let streams: Streams
     let choices: RememberedChoices
+    /// What a share of the desktop track starts with.
+    private(set) var defaults = TrackOptions()
     private var screenLock: ScreenLock?
     /// When the person last closed a picker, by who had opened it; what is older than the peace is taken out.
     private var cancels: [String: Instant] = [:]
@@ -53,6 +55,10 @@ public final class Agent {
     private var object: PublishedObject?
     private var lastTrack: UInt64 = 0
     private var isLeaving = false
+    private var idleLimit: Duration?
+    private var idleTimer: Timer?
+    /// Called when nothing has been going on for as long as ``watchIdleness(_:)`` was told.
+    public var onIdle: (() -> Void)?
 
     /// Exports the agent and the desktop track. The well-known name is the caller's to request, last.
     ///
@@ -67,11 +73,13 @@ public final class Agent {
         streams = Streams(on: connection.loop)
         choices = RememberedChoices(.ofUser)
         object = makeObject()
-        let desktop = Track(Paths.desktopTrack, TrackOptions(), owner: nil, nil, agent: self, isDesktopTrack: true)
+        readConfiguration()
+        let desktop = Track(Paths.desktopTrack, defaults, owner: nil, nil, agent: self, isDesktopTrack: true)
         (desktopTrack, tracks) = (desktop, [desktop])
         clients.onLeft = { [weak self] name in
             self?.choices.forget(name)
             for track in self?.tracks ?? [] { track.clientLeft(name) }
+            self?.updateIdleTimer()
         }
         portal.onPropertiesChanged = { [weak self] _ in self?.publish() }
         screenLock = ScreenLock(on: connection.loop) { [weak self] in
@@ -106,6 +114,13 @@ public final class Agent {
     /// The track whose picker is open.
     var pickingTrack: Track? { tracks.first { $0.isPicking } }
 
+    /// Reads the person's settings anew: what they changed holds for the next share.
+    func readConfiguration() {
+        let configuration = Configuration.read()
+        for complaint in configuration.complaints { log.warning("\(complaint); the line is left out") }
+        defaults = configuration.options
+    }
+
     /// Whether the session is locked, or the machine goes to sleep: nobody is to see its screens.
     var isScreenLocked: Bool { screenLock?.isLocked ?? false }
 
@@ -127,9 +142,41 @@ public final class Agent {
     func makeNotice(_ identity: Identity, title: String) -> PickerNotice { PickerNotice(connection, who: identity, title: title) }
 
     /// Announces what has changed of the agent's own properties.
-    func publish() { object?.publish() }
+    func publish() {
+        object?.publish()
+        updateIdleTimer()
+    }
 
-    func forget(_ track: Track) { tracks.removeAll { $0 === track } }
+    // MARK: - Nothing to do
+
+    /// Whether an agent that is started anew would be the same: nothing is shared or listens, nobody reads, and nothing was set or remembered.
+    public var isIdle: Bool { tracks.count == 1 && (desktopTrack?.isFresh ?? false) && choices.isEmpty }
+
+    /// Has ``onIdle`` called when the agent has been idle for so long.
+    public func watchIdleness(_ limit: Duration) {
+        idleLimit = limit
+        updateIdleTimer()
+    }
+
+    private func updateIdleTimer() {
+        guard let idleLimit else { return }
+        guard isIdle, !isLeaving else {
+            idleTimer?.cancel()
+            idleTimer = nil
+            return
+        }
+        guard idleTimer == nil else { return }
+        idleTimer = loop.after(idleLimit) { [weak self] in
+            guard let self else { return }
+            idleTimer = nil
+            if isIdle { onIdle?() } else { updateIdleTimer() }
+        }
+    }
+
+    func forget(_ track: Track) {
+        tracks.removeAll { $0 === track }
+        updateIdleTimer()
+    }
 
     /// A detached track that is idle and that nobody owns is of no use to anybody.
     func removeIfAbandoned(_ track: Track) {
@@ -164,7 +211,7 @@ public final class Agent {
                 "AvailableSourceTypes": property { .uint32($0.portal.properties?.sourceTypes.rawValue ?? 0) },
                 "AvailableCursorModes": property { .uint32($0.portal.properties?.cursorModes.rawValue ?? 0) },
                 "Presets": Property(get: { Preset.allAsValue }),
-                "DefaultOptions": Property(get: { TrackOptions().asValue }),
+                "DefaultOptions": property { $0.defaults.asValue },
                 "Capabilities": property { Capabilities.of($0.portal.properties) },
             ], isObjectManager: true)
     }

@@ -79,6 +79,9 @@ final class RememberedChoices {
         }
     }
 
+    /// Whether nothing is remembered that would be lost with the agent.
+    var isEmpty: Bool { ofClients.isEmpty }
+
     /// A client has left the bus: what was remembered for its time is forgotten.
     func forget(_ client: BusName) { ofClients[client] = nil }
 }

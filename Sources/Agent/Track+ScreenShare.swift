@@ -10,11 +10,13 @@ extension Track {
             var reader = OptionReader(given)
             // A new share starts from the defaults; one that runs goes on from what it has.
             let isUnderWay = machine.isChoosing || machine.isActive
-            var new = isUnderWay ? options : TrackOptions()
+            if !isUnderWay { agent.readConfiguration() }
+            var new = isUnderWay ? options : agent.defaults
             try new.apply(&reader)
             let start = try StartOptions(&reader)
             try reader.finish()
-            try new.checkPersistence(of: identity, onDesktopTrack: true)
+            // What the person has set holds for those programs for which it can.
+            if given["persist"] != nil { try new.checkPersistence(of: identity, onDesktopTrack: true) }
             let waiter: ((AgentError?) -> Void)? = start.waits ? { [path] error in call.answer(error, [.objectPath(path)]) } : nil
             if isUnderWay {
                 try checkLive(new, given)

@@ -63,6 +63,10 @@ final class Track {
     }
 
     var isActive: Bool { machine.isActive }
+    /// Whether it is as it was when the agent began.
+    var isFresh: Bool {
+        !machine.isCapturing && subscriptions.isEmpty && !isMuted && lastError.name.isEmpty && options == agent.defaults
+    }
     var isPicking: Bool { broadcast?.isPicking ?? false }
 
     // MARK: - Starting and stopping

@@ -6,13 +6,15 @@ import Glibc
 import Loop
 
 /// The process of the agent: options, signals, the bus name, and the way out.
-struct Program {
+final class Program {
     private static let usage = """
         usage: vitrine-agent [--log-level error|warning|info|debug]
 
         The screen-share agent of this desktop session. It owns org.vitrine.ScreenShare1 on the session bus, listens there for programs
         that want to share the screen or to read a share, and shows nothing by itself. Usually the bus or the session starts it.
 
+          --leave-when-idle[=SECONDS]
+                             leave when nothing was shared, read or set for so long (600): for those who start it again when it is called
           --log-level LEVEL  least important lines on standard error (info); VITRINE_LOG=LEVEL is the same
           --version          print the version
           --help             print this
@@ -22,6 +24,7 @@ struct Program {
         """
 
     private let arguments: [String]
+    private var idleLimit: Duration?
     private let log = Log("agent")
 
     init(arguments: [String]) { self.arguments = arguments }
@@ -31,6 +34,7 @@ struct Program {
         signal(SIGPIPE, SIG_IGN)
         Environment.returnFreedBlocks()
         Environment.forbidCoreDumps()
+        let log = self.log
         do {
             let loop = try EventLoop()
             var agent: Agent?
@@ -46,15 +50,29 @@ struct Program {
                 loop.stop()
             }
             let name = BusName(static: "org.vitrine.ScreenShare1")
+            var isLeavingIdle = false
             connection.onNameLost = { _ in
-                log.warning("another program has taken \(name)")
+                if isLeavingIdle {
+                    // What was called before the name went has been answered by now, and may have been the beginning of something.
+                    isLeavingIdle = false
+                    guard newAgent.isIdle else { return connection.requestName(name) { _ in } }
+                } else {
+                    log.warning("another program has taken \(name)")
+                }
                 newAgent.leave { loop.stop() }
             }
+            newAgent.onIdle = {
+                log.info("nothing to do: leaving until the next call")
+                isLeavingIdle = true
+                connection.releaseName(name)
+            }
             // Last: whoever sees the name finds all objects.
+            let idleLimit = self.idleLimit
             connection.requestName(name) { result in
                 switch result {
                 case .success:
                     log.info("version \(Contract.packageVersion) listens on the session bus")
+                    if let idleLimit { newAgent.watchIdleness(idleLimit) }
                 case .failure(.nameTaken):
                     log.info("an agent runs already: nothing to do")
                     loop.stop()
@@ -85,6 +103,11 @@ struct Program {
             switch option {
             case "--help", "-h": return say(Program.usage)
             case "--version": return say("vitrine-agent \(Contract.packageVersion)")
+            case "--leave-when-idle":
+                guard let seconds = UInt32(inline ?? "600"), seconds > 0 else {
+                    return misuse("--leave-when-idle=\(inline ?? "") is no number of seconds")
+                }
+                idleLimit = .seconds(Int64(seconds))
             case "--log-level":
                 guard let text = inline ?? left.popFirst() else { return misuse("--log-level lacks its level") }
                 guard let level = LogLevel(name: text) else {

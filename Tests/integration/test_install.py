@@ -55,6 +55,7 @@ def test_everything_is_in_its_place(tmp_path):
         "usr/share/man/man1/vitrine-testscreen.1",
         "usr/share/man/man1/vitrinectl.1",
         "usr/share/man/man5/org.vitrine.ScreenShare1.5",
+        "usr/share/man/man5/vitrine.conf.5",
         "usr/share/metainfo/org.vitrine.ScreenShare1.metainfo.xml",
         "usr/share/zsh/site-functions/_vitrinectl",
     ]

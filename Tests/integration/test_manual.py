@@ -10,7 +10,7 @@ import pytest
 
 from harness import TOP, program
 
-PAGES = {"vitrine-agent": 1, "vitrinectl": 1, "vitrine-testscreen": 1, "org.vitrine.ScreenShare1": 5}
+PAGES = {"vitrine-agent": 1, "vitrinectl": 1, "vitrine-testscreen": 1, "vitrine.conf": 5, "org.vitrine.ScreenShare1": 5}
 # How long names are kept in one piece, and quotes as they were typed.
 FORM = {**os.environ, "MANWIDTH": "400", "LC_ALL": "C.UTF-8", "MANROFFOPT": "-rHY=0 -dAD=l"}
 
@@ -103,7 +103,7 @@ def test_exit_codes_are_those_of_the_table_of_errors(tree):
 def test_every_variable_that_the_programs_read_is_in_a_page(tree):
     text = section(shown(tree, "vitrine-agent"), "ENVIRONMENT") + section(shown(tree, "vitrinectl"), "ENVIRONMENT")
     read = set()
-    for folder in ("Loop", "DBus", "Portal", "Capture", "Agent", "vitrine-agent", "vitrinectl"):
+    for folder in ("Loop", "DBus", "Portal", "Capture", "Choices", "Agent", "vitrine-agent", "vitrinectl"):
         for file in (TOP / "Sources" / folder).glob("*.swift"):
             read |= set(re.findall(r'(?:value\(of: |getenv\(|filled\()"([A-Z_]+)"', file.read_text()))
     assert {"VITRINE_LOG", "NO_COLOR"} <= read

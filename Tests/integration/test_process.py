@@ -63,6 +63,33 @@ def test_activation(make_session):
     assert session.client.owner(SERVICE)
 
 
+def test_idle_agent_leaves(make_session):
+    """An agent that activation started leaves when nothing is to be lost, and comes back with the next call; what is set keeps it."""
+    session = make_session(portal="absent", agent="absent", screen=False, pipewire=False)
+    session._write_service(SERVICE, f"{program(AGENT)} --leave-when-idle=1")
+    session.run(["busctl", "--user", "call", "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "ReloadConfig"])
+    agent = session.agent()
+    first = agent.get("Version") and session.client.process_id(SERVICE)
+    session.wait_for_no_name(SERVICE)
+    assert agent.desktop.state == "idle"
+    assert session.client.process_id(SERVICE) != first
+    for hold, let_go in [
+        (lambda: agent.desktop.start_capture(), lambda: agent.desktop.stop_capture()),
+        (lambda: agent.desktop.mute(), lambda: agent.desktop.mute(False)),
+        (lambda: agent.desktop.set("Preset", "s", "h360p"), lambda: agent.desktop.set("Preset", "s", "h1080p")),
+        (lambda: agent.desktop.subscribe(), lambda: agent.desktop.unsubscribe_all()),
+        (lambda: agent.create_track(), lambda: [track.destroy() for path, track in agent.tracks().items() if path != DESKTOP_TRACK]),
+        (lambda: agent.desktop.allow("app:org.example.A"), lambda: agent.desktop.disallow("app:org.example.A")),
+    ]:
+        hold()
+        process, began = session.client.process_id(SERVICE), time.monotonic()
+        # As long as an idle one would have stayed, and longer.
+        wait_until(lambda: time.monotonic() > began + 2, "two seconds")
+        assert session.client.process_id(SERVICE) == process, "it left, and lost what was set"
+        let_go()
+        session.wait_for_no_name(SERVICE)
+
+
 def test_options(alone):
     """--help and --version print to standard output and exit with 0; what is wrong exits with 2, and says what, and where help is."""
     for word in ("--help", "-h"):

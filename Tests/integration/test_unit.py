@@ -19,7 +19,7 @@ CONFINE = Path(__file__).with_name("confine.py")
 # not read from /proc who its clients are, nor the portal who the agent is.
 WITHOUT_NAMESPACES = {
     "Type", "BusName", "ExecStart", "Slice", "NoNewPrivileges", "LockPersonality", "MemoryDenyWriteExecute", "RestrictAddressFamilies",
-    "RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID", "SystemCallArchitectures", "SystemCallFilter", "SystemCallErrorNumber", "UMask",
+    "RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID", "SystemCallArchitectures", "SystemCallFilter", "SystemCallErrorNumber", "UMask", "LimitCORE",
 }
 
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+import Frames
+import Testing
+
+@testable import Agent
+
+@Suite struct ConfigurationTests {
+    private func read(_ text: String) -> Configuration {
+        var configuration = Configuration()
+        configuration.add(text, from: "vitrine.conf")
+        return configuration
+    }
+
+    @Test func everyOptionOfTheDesktopTrackCanBeSet() {
+        let configuration = read(
+            """
+            # The classroom.
+            preset = h720p
+              max-size=800x600\t
+            fps = 5
+            bitrate = 1500k
+            sources = monitor, virtual
+            cursor = hidden
+            title = Room 7 = the blue one
+            persist = forever
+            restore-key = room
+            allow = app:org.example.A, exe:/usr/bin/b
+            allow = unit:c.service
+            """)
+        #expect(configuration.complaints == [])
+        var expected = TrackOptions()
+        expected.preset = Preset.all[2]
+        expected.maxSize = PixelSize(width: 800, height: 600)
+        (expected.frameRate, expected.bitrate, expected.sources) = (5, 1_500_000, 5)
+        (expected.cursorIsHidden, expected.cursorIsExplicit) = (true, true)
+        (expected.title, expected.persistence, expected.restoreKey) = ("Room 7 = the blue one", .forever, "room")
+        expected.allow = ["app:org.example.A", "exe:/usr/bin/b", "unit:c.service"]
+        #expect(configuration.options == expected)
+    }
+
+    private static let wrong = [
+        "preset = h4320p", "preset", "= h720p", "fps = fast", "fps = -1", "bitrate = 5000M", "max-size = 800", "max-size = x",
+        "sources = camera",
+        "sources =", "cursor = sprite", "allow = somebody", "audio = loud", "colour = blue", "multiple = perhaps", "wait = yes",
+        "restore-key = alone", "title = \u{7}",
+    ]
+
+    @Test(arguments: wrong) func aWrongLineIsReportedAndLeftOut(line: String) {
+        let configuration = read("fps = 10\n\n\(line)\r\nbitrate = 1M\n")
+        #expect(configuration.complaints.count == 1)
+        #expect(configuration.complaints.first?.hasPrefix("vitrine.conf:3: ") == true, "\(configuration.complaints)")
+        #expect(configuration.options.frameRate == 10 && configuration.options.bitrate == 1_000_000)
+        #expect(configuration.options.preset == .standard)
+    }
+
+    @Test func aFileThatIsNotThereIsNoMistake() {
+        let configuration = Configuration.read(["/nonexistent/vitrine.conf", "/dev/null/vitrine.conf"])
+        #expect(configuration.complaints == [] && configuration.options == TrackOptions())
+        #expect(Configuration.read(["/proc"]).complaints.count == 1)
+    }
+}
