@@ -8,3 +8,4 @@
 #include <libyuv/rotate.h>
 #include <libyuv/rotate_argb.h>
 #include <libyuv/scale.h>
+#include <libyuv/scale_argb.h>

@@ -11,6 +11,9 @@ final class Canvas {
     private var shown: Picture
     /// Where a picture of another size is scaled to, before it is compared.
     private var scratch: Picture?
+    private let overlay = CursorOverlay()
+    /// The size of the picture that was drawn last.
+    private var source: PixelSize?
 
     init(size: PixelSize) throws(EncodingError) {
         self.size = size
@@ -20,11 +23,35 @@ final class Canvas {
 
     var planes: I420Planes { shown.planes }
 
-    /// Draws a picture, and selects in `blocks` those that look different now.
+    /// Draws a picture and the pointer over it, and selects in `blocks` those that look different now.
     ///
-    /// - Parameter damage: what may differ from what is shown, in pixels of the source.
-    func draw(_ source: I420Planes, _ damage: Damage, selecting blocks: inout BlockMap) throws(EncodingError) {
+    /// - Parameters:
+    ///   - source: nil when only the pointer may be another.
+    ///   - damage: what may differ from what is shown, in pixels of the source.
+    func draw(
+        _ source: I420Planes?, _ damage: Damage, _ cursor: CursorImage, selecting blocks: inout BlockMap
+    ) throws(EncodingError) {
         blocks.selectNothing()
+        self.source = source?.size ?? self.source
+        let place = self.source.flatMap { overlay.place(cursor, over: $0, on: size) }
+        let isLifted = overlay.drawn != place || (source.map { covers(place, $0.size, damage) } ?? false)
+        if isLifted { try overlay.lift(off: shown.planes, next: place) }
+        if let source { try draw(source, damage, selecting: &blocks) }
+        if isLifted { try overlay.put(cursor, place, on: shown.planes, selecting: &blocks) }
+    }
+
+    /// Whether a pointer lies over something that may differ.
+    private func covers(_ place: CursorOverlay.Place?, _ source: PixelSize, _ damage: Damage) -> Bool {
+        guard let place, !damage.isEmpty else { return false }
+        // A picture that is scaled is drawn as a whole.
+        if source != size { return true }
+        let blocks = place.blocks(of: size)
+        var isCovered = false
+        damage.forEach(in: size) { if !$0.intersection(blocks).isEmpty { isCovered = true } }
+        return isCovered
+    }
+
+    private func draw(_ source: I420Planes, _ damage: Damage, selecting blocks: inout BlockMap) throws(EncodingError) {
         if damage.isEmpty { return }
         if source.size == size {
             damage.forEach(in: size) { copyChanges(of: source, in: $0, to: shown.planes, selecting: &blocks) }
@@ -39,6 +66,7 @@ final class Canvas {
 
     /// Draws the picture that stands for a missing one.
     func drawPlaceholder() throws(EncodingError) {
+        overlay.forget()
         do throws(Errno) { shown = try Picture.placeholder(size: size) } catch { throw .outOfMemory(size) }
     }
 
@@ -62,7 +90,7 @@ final class Canvas {
         }
     }
 
-    private static func makePicture(_ size: PixelSize) throws(EncodingError) -> Picture {
+    static func makePicture(_ size: PixelSize) throws(EncodingError) -> Picture {
         do throws(Errno) { return try Picture(size: size) } catch { throw .outOfMemory(size) }
     }
 

@@ -60,6 +60,7 @@ final class EncodingLoop {
     /// Whether the canvas shows what the source shows. Nothing but the placeholder is sent while it does not.
     private var isCurrent = false
     private var canvas: Canvas?
+    private let cursor = CursorImage()
     private var blocks = BlockMap(size: PixelSize(width: 16, height: 16))
     private var codec: VPXEncoder?
     private var lastTime = Instant(nanoseconds: 0)
@@ -75,7 +76,7 @@ final class EncodingLoop {
         (self.loop, self.pool, self.options, self.flags, self.events) = (loop, pool, options, flags, events)
         limit = FrameRateLimit(frameRate: options.rates.frameRate)
         isHidden = flags.showsPlaceholder.load(ordering: .sequentiallyConsistent)
-        reader = pool.addReader(bell: bell)
+        reader = pool.addReader(bell: bell, followsCursor: true)
         pool.setNextDue(reader, Instant(nanoseconds: .max))
         watch = loop.watch(bell.raw, for: .read) { [unowned self] _ in
             var count: eventfd_t = 0
@@ -164,15 +165,14 @@ final class EncodingLoop {
             return
         }
         if let lease = takeNewest() {
+            _ = pool.takeCursor(reader, into: cursor)
             let isChanged = try draw(lease, now)
             let (time, arrival) = EncodingLoop.times(of: lease.info, at: now)
             // The slot goes back before the picture is encoded.
             _ = consume lease
-            if isChanged || wantsKeyFrame {
-                limit.note(now)
-                pool.setNextDue(reader, limit.due)
-                try encodeCanvas(at: time, arrival: arrival, asked: now)
-            }
+            if isChanged || wantsKeyFrame { try encodeNewest(at: time, arrival: arrival, now) }
+        } else if try drawCursor(now) {
+            try encodeNewest(at: now, arrival: nil, now)
         } else if wantsKeyFrame && isCurrent && options.codec != .raw {
             // Of a picture that has only just been shown it takes the time, so that it lies no nearer to the next one.
             try encodeCanvas(at: now - lastTime < limit.interval ? lastTime : now, arrival: nil, asked: now)
@@ -180,6 +180,12 @@ final class EncodingLoop {
             pool.setNextDue(reader, limit.due)
         }
         if isWanted && isWantedAgain && isCurrent && options.codec == .raw { sendRaw(at: now, isRepetition: true) }
+    }
+
+    private func encodeNewest(at time: Instant, arrival: Instant?, _ now: Instant) throws(EncodingError) {
+        limit.note(now)
+        pool.setNextDue(reader, limit.due)
+        try encodeCanvas(at: time, arrival: arrival, asked: now)
     }
 
     /// What is newer than the canvas, or the retained picture when the canvas shows something else.
@@ -196,7 +202,20 @@ final class EncodingLoop {
         let canvas: Canvas
         if let made = self.canvas { canvas = made } else { canvas = try makeCanvas(for: lease.size) }
         let damage = shown == .picture || shown == .unsentPicture ? lease.info.damage : .everything
-        try lease.withPlanes { planes throws(EncodingError) in try canvas.draw(planes, damage, selecting: &blocks) }
+        try lease.withPlanes { planes throws(EncodingError) in try canvas.draw(planes, damage, cursor, selecting: &blocks) }
+        return noteDrawn(now)
+    }
+
+    /// Draws the pointer where it is now, over a picture that is the same as before.
+    ///
+    /// - Returns: whether anything looks different.
+    private func drawCursor(_ now: Instant) throws(EncodingError) -> Bool {
+        guard isCurrent, let canvas, pool.takeCursor(reader, into: cursor) else { return false }
+        try canvas.draw(nil, .none, cursor, selecting: &blocks)
+        return noteDrawn(now)
+    }
+
+    private func noteDrawn(_ now: Instant) -> Bool {
         let isChanged = !blocks.selectsNothing || !isCurrent
         isCurrent = true
         if isChanged {

@@ -222,3 +222,95 @@ private func fill(_ bitmap: CursorBitmap, _ side: Int, _ filler: UInt8) {
     let bytes = [UInt8](repeating: filler, count: side * side * 4)
     _ = bytes.withUnsafeBytes { bitmap.load($0, size: PixelSize(width: side, height: side), strideBytes: side * 4, format: .bgra) }
 }
+
+/// The pointer over a picture.
+@Suite struct CursorBlendTests {
+    /// A bitmap of premultiplied colours: opaque, translucent and transparent in turn.
+    struct Bitmap {
+        let size: PixelSize
+
+        /// Straight colours and alpha of 255.
+        func pixel(_ x: Int, _ y: Int) -> (colour: TestPicture.Colour, alpha: Int) {
+            let alpha = [255, 0, 128, 255, 37][(x + 2 * y) % 5]
+            return (TestPicture.Colour(red: x * 40 & 255, green: 255 - y * 30 & 255, blue: (x + y) * 25 & 255), alpha)
+        }
+
+        var pixels: [UInt8] {
+            var bytes: [UInt8] = []
+            for y in 0..<size.height {
+                for x in 0..<size.width {
+                    let (colour, alpha) = pixel(x, y)
+                    bytes += [colour.blue, colour.green, colour.red].map { UInt8($0 * alpha / 255) } + [UInt8(alpha)]
+                }
+            }
+            return bytes
+        }
+
+        /// The same in colours, before they are turned into samples.
+        func over(_ picture: TestPicture, _ area: PixelRect, _ clip: PixelRect) -> TestPicture {
+            let part = area.intersection(clip)
+            return TestPicture(picture.size) { x, y in
+                let below = picture[x, y]
+                guard !part.intersection(PixelRect(x: x, y: y, width: 1, height: 1)).isEmpty else { return below }
+                let (colour, alpha) = pixel(x - area.x, y - area.y)
+                func mix(_ own: Int, _ below: Int) -> Int { (own * alpha + below * (255 - alpha)) / 255 }
+                return .init(
+                    red: mix(colour.red, below.red), green: mix(colour.green, below.green), blue: mix(colour.blue, below.blue))
+            }
+        }
+    }
+
+    static func write(_ samples: TestPicture.Samples, _ planes: I420Planes) {
+        for y in 0..<samples.size.height {
+            for x in 0..<samples.size.width {
+                planes.luma[y * planes.lumaStride + x] = UInt8(samples.luma[y * samples.size.width + x].rounded())
+            }
+        }
+        let chroma = samples.size.chroma
+        for y in 0..<chroma.height {
+            for x in 0..<chroma.width {
+                planes.blue[y * planes.chromaStride + x] = UInt8(samples.blue[y * chroma.width + x].rounded())
+                planes.red[y * planes.chromaStride + x] = UInt8(samples.red[y * chroma.width + x].rounded())
+            }
+        }
+    }
+
+    /// At even and odd places, over every edge, and cut off.
+    @Test(arguments: [(0, 0), (5, 4), (6, 7), (9, 9), (-3, 2), (-1, -5), (24, 18), (30, 8), (11, 20)])
+    func itLooksAsIfTheScreenHadShownIt(_ x: Int, _ y: Int) throws {
+        let size = PixelSize(width: 31, height: 23)
+        let (below, bitmap) = (TestPicture.gradient(size), Bitmap(size: PixelSize(width: 9, height: 7)))
+        let area = PixelRect(x: x, y: y, width: 9, height: 7)
+        for clip in [PixelRect(size), PixelRect(x: 4, y: 6, width: 20, height: 12)] {
+            let picture = try Picture(size: size)
+            Self.write(below.i420, picture.planes)
+            Conversion.blend(bitmap.pixels, in: area, onto: picture.planes, clip: clip)
+            let expected = bitmap.over(below, area, clip).i420
+            #expect(TestPicture.Samples(picture.planes).distance(expected) <= 2)
+        }
+    }
+
+    @Test func anOpaquePixelIsThatOfTheScreen() throws {
+        let size = PixelSize(width: 16, height: 16)
+        let colours = TestPicture.gradient(size)
+        let screen = try #require(try convert(colours, .bgra))
+        let picture = try Picture(size: size)
+        Conversion.fill(picture.planes, luma: 200, blue: 20, red: 220)
+        Conversion.blend(colours.bytes(.bgra, stride: 64, filler: 255), in: PixelRect(size), onto: picture.planes, clip: PixelRect(size))
+        #expect(TestPicture.Samples(picture.planes).distance(screen) <= 1)
+    }
+
+    @Test func whatIsScaledKeepsItsColours() throws {
+        let pixels = [UInt8](repeating: 100, count: 8 * 8 * 4)
+        for (width, height) in [(4, 4), (8, 8), (16, 12), (3, 20), (1, 1)] {
+            let scaled = pixels.withUnsafeBytes {
+                Conversion.scale($0, from: PixelSize(width: 8, height: 8), to: PixelSize(width: width, height: height))
+            }
+            #expect(scaled?.count == width * height * 4 && scaled?.allSatisfy { (99...101).contains($0) } ?? false)
+        }
+        let huge = pixels.withUnsafeBytes {
+            Conversion.scale($0, from: PixelSize(width: 8, height: 8), to: PixelSize(width: 4_000, height: 8))
+        }
+        #expect(huge == nil)
+    }
+}
