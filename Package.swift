@@ -56,7 +56,8 @@ let package = Package(
         layer("Matroska", []),
         layer("Streams", ["Encoding", "Frames", "Matroska", "Loop", "CLinux"]),
         layer("Choices", ["Loop"]),
-        layer("Agent", ["Contract", "Choices", "Portal", "Capture", "Streams", "Encoding", "Frames", "DBus", "Loop"]),
+        layer("Indicator", ["DBus", "Loop"]),
+        layer("Agent", ["Contract", "Choices", "Indicator", "Portal", "Capture", "Streams", "Encoding", "Frames", "DBus", "Loop"]),
 
         program("vitrine-agent", ["Agent", "DBus", "Loop"]),
         program("vitrinectl", ["Contract", "Choices", "Matroska", "DBus", "Loop"]),

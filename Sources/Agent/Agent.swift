@@ -3,6 +3,7 @@ import Choices
 import Contract
 public import DBus
 import Frames
+import Indicator
 import Loop
 import Portal
 import Streams
@@ -46,6 +47,7 @@ public final class Agent {
     /// What a share of the desktop track starts with.
     private(set) var defaults = TrackOptions()
     private var screenLock: ScreenLock?
+    private var indicator: Indicator?
     /// When the person last closed a picker, by who had opened it; what is older than the peace is taken out.
     private var cancels: [String: Instant] = [:]
     private let connection: Connection
@@ -73,6 +75,7 @@ public final class Agent {
         streams = Streams(on: connection.loop)
         choices = RememberedChoices(.ofUser)
         object = makeObject()
+        indicator = Indicator(connection, server) { [weak self] key, act in self?.handle(act, key) }
         readConfiguration()
         let desktop = Track(Paths.desktopTrack, defaults, owner: nil, nil, agent: self, isDesktopTrack: true)
         (desktopTrack, tracks) = (desktop, [desktop])
@@ -119,6 +122,7 @@ public final class Agent {
         let configuration = Configuration.read()
         for complaint in configuration.complaints { log.warning("\(complaint); the line is left out") }
         defaults = configuration.options
+        indicator?.mode = configuration.indicator
     }
 
     /// Whether the session is locked, or the machine goes to sleep: nobody is to see its screens.
@@ -139,12 +143,27 @@ public final class Agent {
     }
 
     /// Tells the person who opens the picker.
-    func makeNotice(_ identity: Identity, title: String) -> PickerNotice { PickerNotice(connection, who: identity, title: title) }
+    func makeNotice(_ identity: Identity, title: String) -> PickerNotice {
+        PickerNotice(connection, who: identity.name, title: title)
+    }
 
     /// Announces what has changed of the agent's own properties.
     func publish() {
         object?.publish()
+        indicator?.show(tracks.compactMap(\.sharedScreen))
         updateIdleTimer()
+    }
+
+    /// What the person did in the indicator.
+    private func handle(_ act: Indicator.Act, _ key: String) {
+        guard let track = tracks.first(where: { $0.path.text == key }) else { return }
+        track.whenSettled {
+            guard !track.isGone else { return }
+            switch act {
+            case .mute(let isMuted): track.setMuted(isMuted)
+            case .stop: track.stopBroadcast(End(cause: .stopped, detail: "stopped in the indicator"))
+            }
+        }
     }
 
     // MARK: - Nothing to do

@@ -2,6 +2,7 @@
 import Capture
 import DBus
 import Frames
+import Indicator
 import Loop
 import Portal
 
@@ -144,6 +145,16 @@ final class Broadcast {
         case .failed(_, let error):
             handler(.ended(End(cause: .failed, detail: error.description)))
         case .closed: break
+        }
+    }
+
+    /// What is shared, in a word for people.
+    var sourceName: String {
+        switch grant?.streams.first?.sourceType {
+        case .monitor?: "Monitor"
+        case .window?: "Window"
+        case .virtual?: "Virtual monitor"
+        default: "Screen"
         }
     }
 

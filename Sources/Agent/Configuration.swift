@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 import DBus
 import Glibc
+import Indicator
 import Loop
 
 /// What the person has set for shares of the desktop track: `vitrine.conf`, the machine's first, then the user's own.
@@ -11,6 +12,8 @@ import Loop
 struct Configuration {
     /// What the desktop track starts with.
     private(set) var options = TrackOptions()
+    /// When people are shown that something is shared.
+    private(set) var indicator = Indicator.Mode.auto
     /// What is wrong, each with its file and line.
     private(set) var complaints: [String] = []
 
@@ -57,6 +60,13 @@ struct Configuration {
     }
 
     private mutating func take(_ key: String, _ value: Value) throws(AgentError) {
+        if key == "indicator" {
+            guard let mode = Indicator.Mode(rawValue: value.asString ?? "") else {
+                throw .invalid(key, "is \(value.text); there are auto, always, never")
+            }
+            indicator = mode
+            return
+        }
         var reader = OptionReader([key: value])
         var changed = options
         try changed.apply(&reader)

@@ -3,6 +3,7 @@ import Contract
 import DBus
 import Encoding
 import Frames
+import Indicator
 import Loop
 import Streams
 
@@ -27,6 +28,8 @@ final class Track {
     private(set) var machine = TrackMachine()
     private(set) var broadcast: Broadcast?
     private(set) var startedAt: UInt64 = 0
+    /// Who started the broadcast that is active, or the last one.
+    private var sharedBy: Identity?
     private(set) var lastError: (name: String, message: String) = ("", "")
     private(set) var subscriptions: [TrackSubscription] = []
     private(set) var isGone = false
@@ -205,6 +208,7 @@ final class Track {
         case .started:
             firstFrameTimer?.cancel()
             startedAt = wallClockMicroseconds()
+            sharedBy = start.starter?.identity
             updatePlaceholder()
             pace = Pace(self)
             log.info("\(path): broadcast active; size=\(sentSize)")
@@ -335,6 +339,16 @@ final class Track {
         } else {
             destroy(End(cause: .ownerLeft, detail: "the program that owned the share has left the bus"))
         }
+    }
+
+    /// What people are told of the broadcast; nil when there is none.
+    var sharedScreen: SharedScreen? {
+        guard machine.isActive, let broadcast else { return nil }
+        let size = broadcast.format?.sourceSize
+        return SharedScreen(
+            key: path.text, source: broadcast.sourceName + (size.map { ", \($0.width)×\($0.height)" } ?? ""),
+            identity: (isDesktopTrack ? sharedBy : ownerIdentity)?.name ?? "unknown:", title: options.title,
+            since: Int(startedAt / 1_000_000), readerCount: subscriptions.count, isMuted: isMuted)
     }
 
     /// Size of the picture that is sent, pixels; 0x0 when there is none.

@@ -51,7 +51,9 @@ final class Program {
             }
             let name = BusName(static: "org.vitrine.ScreenShare1")
             var isLeavingIdle = false
-            connection.onNameLost = { _ in
+            connection.onNameLost = { lost in
+                // The mark in the panel has a name of its own.
+                guard lost == name else { return }
                 if isLeavingIdle {
                     // What was called before the name went has been answered by now, and may have been the beginning of something.
                     isLeavingIdle = false

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Services of a desktop that do not run on a machine without one: logind and a notification server, as far as the agent speaks to them."""
 
+import json
 import threading
+from pathlib import Path
 
 from gi.repository import Gio, GLib
 
@@ -12,7 +14,14 @@ NOTIFICATIONS = """<node><interface name="org.freedesktop.Notifications">
 <method name="Notify"><arg type="s" direction="in"/><arg type="u" direction="in"/><arg type="s" direction="in"/><arg type="s" direction="in"/>
 <arg type="s" direction="in"/><arg type="as" direction="in"/><arg type="a{sv}" direction="in"/><arg type="i" direction="in"/>
 <arg type="u" direction="out"/></method>
-<method name="CloseNotification"><arg type="u" direction="in"/></method></interface></node>"""
+<method name="CloseNotification"><arg type="u" direction="in"/></method>
+<signal name="ActionInvoked"><arg type="u"/><arg type="s"/></signal>
+<signal name="NotificationClosed"><arg type="u"/><arg type="u"/></signal></interface></node>"""
+
+WATCHER = """<node><interface name="org.kde.StatusNotifierWatcher">
+<method name="RegisterStatusNotifierItem"><arg type="s" direction="in"/></method>
+<property name="IsStatusNotifierHostRegistered" type="b" access="read"/>
+<signal name="StatusNotifierHostRegistered"/></interface></node>"""
 
 LOGIND = """<node><interface name="org.freedesktop.login1.Manager">
 <method name="GetSession"><arg type="s" direction="in"/><arg type="o" direction="out"/></method>
@@ -20,6 +29,8 @@ LOGIND = """<node><interface name="org.freedesktop.login1.Manager">
 
 LOGIND_SESSION = """<node><interface name="org.freedesktop.login1.Session">
 <property name="LockedHint" type="b" access="read"/></interface></node>"""
+
+MENU = Path(__file__).with_name("menu.py")
 
 
 class Service:
@@ -73,9 +84,62 @@ class Notifications(Service):
         with self._lock:
             self.closed[number] = self.shown.pop(number)
 
+    def press(self, number, key):
+        self.emit(self.PATH, self.name, "ActionInvoked", GLib.Variant("(us)", (number, key)))
+
+    def dismiss(self, number):
+        """The person closes it."""
+        self.CloseNotification(number)
+        self.emit(self.PATH, self.name, "NotificationClosed", GLib.Variant("(uu)", (number, 2)))
+
+    def numbers(self, about):
+        """Those that are shown with that summary."""
+        with self._lock:
+            return [number for number, (summary, _, _) in self.shown.items() if summary == about]
+
+    def wait_for(self, about, count=1):
+        wait_until(lambda: len(self.numbers(about)) == count, f"{count} notifications: {about}")
+        return [self.shown[number] for number in self.numbers(about)]
+
+
+class Panel(Service):
+    """A panel that shows status notifiers: the watcher that they are registered with, and the one host. Menus are read by libdbusmenu."""
+
+    PATH, ITEM = "/StatusNotifierWatcher", "org.kde.StatusNotifierItem"
+
+    def __init__(self, session, *, has_host=True):
+        super().__init__(session.bus_address, "org.kde.StatusNotifierWatcher")
+        self.items, self.has_host, self.session = [], has_host, session
+        self.export(self.PATH, WATCHER)
+        self.own()
+
+    def RegisterStatusNotifierItem(self, name):
+        if name not in self.items:
+            self.items.append(name)
+
+    def IsStatusNotifierHostRegistered(self):
+        return GLib.Variant("b", self.has_host)
+
+    def add_host(self):
+        self.has_host = True
+        self.emit(self.PATH, self.name, "StatusNotifierHostRegistered", None)
+
+    def shown(self):
+        """The items that are there: a host drops one when its name goes."""
+        return [name for name in self.items if self.client.owner(name)]
+
     def wait_for(self, count=1):
-        wait_until(lambda: len(self.shown) == count, f"{count} notifications")
-        return list(self.shown.values())
+        wait_until(lambda: len(self.shown()) == count, f"{count} marks in the panel")
+        return self.shown()
+
+    def item(self, name):
+        return self.client.get_all(name, "/StatusNotifierItem", self.ITEM)
+
+    def menu(self, *click):
+        """The labels of the menu of the one item, as libdbusmenu has them; clicks those that are named."""
+        (name,) = self.shown()
+        done = self.session.run(["/usr/bin/python3", MENU, name, self.item(name)["Menu"], *click])
+        return json.loads(done.stdout)
 
 
 class Logind(Service):
