@@ -274,7 +274,7 @@ public final class Agent {
         guard let desktopTrack else { return }
         let isOn = call.arguments[0].asBool ?? false
         desktopTrack.whenPermitted(isOn ? .start : .stop, call) { identity in
-            desktopTrack.whenSettled {
+            desktopTrack.whenSettled(call) {
                 if isOn {
                     desktopTrack.share(call, identity)
                 } else {

@@ -52,10 +52,7 @@ extension Track {
         { [weak self] call in
             self?.whenPermitted(act, call) { identity in
                 guard let self else { return }
-                self.whenSettled {
-                    if self.isGone { return call.fail(AgentError(.unknownObject, "\(self.path) has been destroyed")) }
-                    body(self, call, identity)
-                }
+                self.whenSettled(call) { body(self, call, identity) }
             }
         }
     }
@@ -67,6 +64,14 @@ extension Track {
         return Property(get: getter) { [weak self] value, call in
             guard let self else { return }
             set(self, value, call)
+        }
+    }
+
+    /// Goes on when the transition that is under way is announced; a call to a track that is gone by then is answered here.
+    func whenSettled(_ call: Call, _ body: @escaping () -> Void) {
+        whenSettled { [self] in
+            if isGone { return call.fail(AgentError(.unknownObject, "\(path) has been destroyed")) }
+            body()
         }
     }
 
@@ -199,8 +204,9 @@ extension Track {
     private func handleMuted(_ value: Value, _ call: Call) {
         let muted = value.asBool ?? false
         whenPermitted(muted ? .stop : .manage, call) { [weak self] _ in
-            self?.whenSettled {
-                self?.setMuted(muted)
+            guard let self else { return }
+            whenSettled(call) {
+                self.setMuted(muted)
                 call.reply()
             }
         }
@@ -208,11 +214,12 @@ extension Track {
 
     private func handlePreset(_ value: Value, _ call: Call) {
         whenPermitted(.manage, call) { [weak self] _ in
+            guard let self else { return }
             do throws(AgentError) {
                 let preset = try Preset.named(value.asString ?? "")
-                self?.whenSettled {
-                    self?.options.setPreset(preset)
-                    self?.applyOptions()
+                whenSettled(call) {
+                    self.options.setPreset(preset)
+                    self.applyOptions()
                     call.reply()
                 }
             } catch {

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: MIT
+"""What the agent leans on dies, in each of its states: it says so, rests, and works again when the thing is back, without a restart of its own."""
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from gi.repository import GLib
+
+from contract import BUS_ERROR, refused
+from harness import BACKEND, ERROR, PORTAL, SERVICE
+from processes import wait_until
+from screen import TestScreen
+from story import story
+
+STATES = ["idle", "listening", "choosing", "active", "muted", "paused"]
+BROADCASTING = ("active", "muted", "paused")
+
+
+class World:
+    """A session whose desktop track can be brought into each state, and whose parts can be killed and started again."""
+
+    def __init__(self, session):
+        self.session = session
+        self.me = session.agent()
+        self.screen = TestScreen(session.client)
+        self.track = self.me.desktop
+        self.pending = None
+
+    def bring_into(self, state, track=None):
+        """A state of the track; with it, and as long as it lasts, `pending` is the reply of the start."""
+        track = track or self.track
+        self.pending = None
+        self.screen.configure(size=(320, 200), answer="never" if state == "choosing" else "ok")
+        if state == "idle":
+            return
+        track.start_capture()
+        if state == "choosing":
+            self.pending = track.begin_broadcast(wait=True)
+            self.screen.wait_for_picker()
+        if state in BROADCASTING:
+            track.start_broadcast(wait=True)
+        if state == "muted":
+            track.mute()
+        if state == "paused":
+            self.screen.pause()
+            track.wait_until("SourcePaused", True)
+
+    def kill(self, victim, how=signal.SIGKILL):
+        """Kills processes by their ids; those that PipeWire takes with it go as well."""
+        child = {"portal": self.session.portal, "backend": self.session.screen, "wireplumber": self.session.wireplumber,
+                 "pipewire": self.session.pipewire}[victim]
+        self.session.processes.end(child, first=how)
+        if victim == "pipewire":
+            self.session.processes.end(self.session.wireplumber)
+            self.session.screen.wait(30)
+
+    def revive(self, victim):
+        session = self.session
+        if victim == "portal":
+            session.wait_for_no_name(PORTAL)
+            session.start_portal()
+        if victim == "backend":
+            session.wait_for_no_name(BACKEND)
+            session.start_screen()
+        if victim == "wireplumber":
+            session.wireplumber = session.start("wireplumber", ["wireplumber"])
+            wait_until(session._has_session_manager, "WirePlumber's client in PipeWire")
+        if victim == "pipewire":
+            session.start_pipewire()
+            session.start_screen()
+            if session.portal.poll() is not None:
+                session.wait_for_no_name(PORTAL)
+                session.start_portal()
+        self.screen = TestScreen(session.client)
+
+    def told(self, mark):
+        """The signals about a broadcast since a mark, each with its first argument."""
+        return [(m.name, m.value[0] if m.value else None) for m in story(self.me, mark) if m.what == "signal"]
+
+    def rests(self):
+        """Nobody spins: in a second the agent uses next to no time."""
+        before, end = self.ticks(), time.monotonic() + 1
+        wait_until(lambda: time.monotonic() > end, "a second")
+        assert self.ticks() - before < 15, "the agent spins"
+
+    def ticks(self):
+        fields = Path(f"/proc/{self.session.agent_process.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    def works(self):
+        """A share from beginning to end, with pictures in it."""
+        self.screen.configure(size=(320, 200), answer="ok")
+        self.track.mute(False)
+        self.track.start_capture()
+        mark = self.me.mark()
+        self.track.start_broadcast(wait=True)
+        subscription = self.track.subscribe()
+        subscription.wait_until("Statistics", lambda statistics: statistics["sent"] >= 3)
+        subscription.unsubscribe()
+        subscription.close()
+        self.me.set_screen_share(False)
+        assert self.told(mark) == [("BroadcastStarted", None), ("BroadcastFinished", "stopped")]
+        self.screen.wait_until_closed()
+
+
+@pytest.fixture
+def world(make_session):
+    return World(make_session())
+
+
+# What a death is told as: of a start that was under way, and of a broadcast.
+ENDS = {
+    "portal": ("PortalUnavailable", {"portal-lost"}),
+    "backend": ("Failed", {"source-removed", "ended-by-desktop"}),
+    "pipewire": (None, {"pipewire-lost"}),
+}
+
+
+# Faults: B45 B47 B53 B09
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("victim", ENDS)
+def test_killed_and_started_again(world, victim, state):
+    """A death in each state: the right state, the right reason, told once; no spinning; and the next share works."""
+    error, reasons = ENDS[victim]
+    world.bring_into(state)
+    stream = world.track.subscribe()
+    recording = stream.record(world.session.root / "stream.webm")
+    mark = world.me.mark()
+    world.kill(victim)
+    if state in BROADCASTING:
+        told = world.track.wait_for_signal("BroadcastFinished", since=mark)
+        assert told.value[0] in reasons and " " in told.value[1]
+        assert (world.track.state, world.track.get("SourcePaused")) == ("listening", False)
+        assert not world.me.get("IsBroadcastActive")
+    elif state == "choosing" and error:
+        assert refused(world.pending.wait).name == ERROR + error
+        assert world.track.state == "listening"
+    elif state == "choosing":
+        # The picker does not need what has died; it is given up.
+        world.track.stop_broadcast()
+        assert refused(world.pending.wait).name.startswith(ERROR)
+    assert world.track.state == ("idle" if state == "idle" else "listening")
+    world.rests()
+    if state in BROADCASTING:
+        assert len(world.told(mark)) == 1, world.told(mark)
+    elif state != "choosing":
+        assert world.told(mark) == []
+    # A stream outlives all of that.
+    assert not recording.ended.is_set()
+    world.revive(victim)
+    world.works()
+    assert not recording.ended.is_set()
+    stream.unsubscribe()
+    recording.wait_for_end()
+
+
+# Faults: B53
+@pytest.mark.parametrize("state", ["listening", "choosing", "active", "paused"])
+def test_the_session_manager_dies(world, state):
+    """Without WirePlumber links that stand go on or end with a reason, no new one comes: a start then fails in words. With it, all is well."""
+    world.bring_into(state)
+    mark = world.me.mark()
+    world.kill("wireplumber")
+    if state == "choosing":
+        world.screen.configure(answer="ok")
+        world.screen.answer("ok")
+        error = refused(world.pending.wait)
+        assert error.name in (ERROR + "Failed", ERROR + "TimedOut") and len(error.message.split()) > 4
+    world.rests() if state != "active" else None
+    for one in world.told(mark):
+        assert one[0] in ("BroadcastFinished", "StartFailed")
+    world.revive("wireplumber")
+    world.me.set_screen_share(False)
+    world.screen.wait_until_closed()
+    world.works()
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_the_owner_dies(world, state):
+    """The owner leaves in each state of its track: what was shared ends as `owner-left`, the track goes, its streams end, nothing stays open."""
+    owner = world.session.new_client()
+    track = world.session.agent(owner).create_track(allow=[world.me.unique_name])
+    world.bring_into(state, track)
+    recording = world.me.track(track.path).subscribe().record(world.session.root / "stream.webm")
+    mark = world.me.mark()
+    owner.close()
+    wait_until(lambda: track.path not in world.me.objects(), "the track to go")
+    recording.wait_for_end()
+    told = [(e.name, e.value[0]) for e in world.me.events[mark:] if e.kind == "signal" and e.path == track.path]
+    expected = [("BroadcastFinished", "owner-left")] if state in BROADCASTING else []
+    assert told == ([("StartFailed", ERROR + "Cancelled")] if state == "choosing" else expected)
+    world.screen.wait_until_closed()
+    world.rests()
+    world.works()
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_the_subscriber_dies(world, state):
+    """A reader that is gone, with its connection or before it, is noticed in each state, and the share is not its business."""
+    world.bring_into(state)
+    client = world.session.new_client()
+    streams = [world.session.agent(client).desktop.subscribe(format=form) for form in ("webm", "y4m")]
+    assert len(world.track.get("Subscriptions")) == 2
+    mark = world.me.mark()
+    client.close()
+    for one in streams:
+        one.close()
+    world.track.wait_until("Subscriptions", [])
+    assert world.told(mark) == []
+    assert world.track.state == {"muted": "active", "paused": "active"}.get(state, state)
+    if state not in ("active", "muted"):
+        world.rests()
+
+
+def _bus(session):
+    """The session bus's process."""
+    def command(pid):
+        try:
+            return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+        except OSError:
+            return []
+
+    (bus,) = [pid for pid in session.processes.strays() if f"--config-file={session.root}/bus.conf" in command(pid)]
+    return bus
+
+
+@pytest.mark.parametrize(("state", "how"), [*((state, signal.SIGKILL) for state in STATES), ("active", signal.SIGTERM)])
+def test_the_bus_dies(world, state, how):
+    """The bus goes in each state: the agent ends, readers get the end of their streams."""
+    world.bring_into(state)
+    recording = world.track.subscribe().record(world.session.root / "stream.webm")
+    os.kill(_bus(world.session), how)
+    assert world.session.agent_process.wait(30) in (0, 1)
+    recording.wait_for_end()
+
+
+# Faults: B45 B47 B53
+def test_one_death_after_another(world):
+    """One agent outlives all of them, in an order that nobody chose, and is as fit as on its first day."""
+    moments = random.Random(20)
+    files = None
+    for _ in range(8):
+        victim, state = moments.choice(["portal", "backend", "pipewire"]), moments.choice(STATES)
+        world.bring_into(state)
+        world.kill(victim)
+        if state in BROADCASTING:
+            world.track.wait_until("State", "listening")
+        elif state == "choosing":
+            world.track.stop_broadcast()
+            wait_until(lambda: world.pending.done, "an answer to the start")
+        world.revive(victim)
+        world.works()
+        # Encoders stay a moment longer than their readers.
+        if files is None:
+            wait_until(lambda: "enc" not in _threads(world), "no encoder")
+            files = _open(world)
+    wait_until(lambda: "enc" not in _threads(world) and _open(world) <= files, f"no more than {files} descriptors")
+    assert world.session.client.owner(SERVICE)
+
+
+def _open(world):
+    return len(os.listdir(f"/proc/{world.session.agent_process.pid}/fd"))
+
+
+def _threads(world):
+    return " ".join((entry / "comm").read_text() for entry in Path(f"/proc/{world.session.agent_process.pid}/task").iterdir())
+
+
+# Calls that meet an end
+
+
+def test_calls_behind_a_destroy(world):
+    """What is asked of a track while it is being destroyed is answered: there is no such object; nothing of it is done."""
+    for _ in range(5):
+        track = world.me.create_track()
+        world.bring_into("active", track)
+        recordings = [track.subscribe(format=form).record(world.session.root / f"x.{form}") for form in ("webm", "y4m")]
+        for one in recordings:
+            one.wait_for_bytes(500)
+        mark = world.me.mark()
+        destroyed = track.start("Destroy")
+        client, names = track.client, ("org.freedesktop.DBus.Properties", "Set")
+        later = [client.start(SERVICE, track.path, *names, GLib.Variant("(ssv)", (track.interface, name, value)))
+                 for name, value in (("Muted", GLib.Variant("b", True)), ("Preset", GLib.Variant("s", "h360p")))]
+        later += [track.start(member) for member in ("StartCapture", "StopCapture", "StopBroadcast")]
+        later += [track.begin_broadcast(), track.begin_broadcast(wait=True)]
+        destroyed.wait()
+        for one in later:
+            assert refused(one.wait).name == BUS_ERROR + "UnknownObject"
+        for one in recordings:
+            one.wait_for_end()
+        told = [(e.name, e.value[0]) for e in world.me.events[mark:] if e.kind == "signal" and e.path == track.path]
+        assert told == [("BroadcastFinished", "stopped")]
+        world.screen.wait_until_closed()
+
+
+def test_calls_behind_a_signal(world):
+    """An agent that leaves answers what is asked of it meanwhile, opens no picker any more, and exits with 0."""
+    world.bring_into("active")
+    world.track.subscribe(format="y4m").record(world.session.root / "x.y4m").wait_for_bytes(500)
+    opened = world.screen.get("PickersOpened")
+    world.session.agent_process.send_signal(signal.SIGTERM)
+    pending = [world.me.start_screen_share(True, wait=True) for _ in range(20)]
+    assert world.session.agent_process.wait(30) == 0
+    for one in pending:
+        wait_until(lambda: one.done, "an answer")
+    world.screen.wait_until_closed()
+    assert world.screen.get("PickersOpened") == opened
