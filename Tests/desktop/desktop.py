@@ -34,6 +34,13 @@ idle-delay=uint32 0
 show-banners=false
 """
 
+# The extension that brings status notifiers to the shell.
+PANEL_OF_MARKS = """
+[org/gnome/shell]
+enabled-extensions=['ubuntu-appindicators@ubuntu.com']
+disable-user-extensions=false
+"""
+
 
 class Hand:
     """What the person at the desktop sees and does; see hand.py."""
@@ -109,8 +116,9 @@ class Hand:
 class Desktop:
     """The desktop. Use it as a context manager; `monitors` are the sizes of its virtual monitors, left to right."""
 
-    def __init__(self, monitors=("1280x720", "1024x768")):
+    def __init__(self, monitors=("1280x720", "1024x768"), settings=""):
         self._monitors = monitors
+        self._settings = settings
         self.hand = Hand(self)
         self._clients = []
         self._agents = 0
@@ -143,7 +151,7 @@ class Desktop:
             folder.mkdir(mode=0o700)
         settings = home / ".config" / "glib-2.0" / "settings"
         settings.mkdir(parents=True)
-        (settings / "keyfile").write_text(SETTINGS)
+        (settings / "keyfile").write_text(SETTINGS + self._settings)
         self.bus_address = f"unix:path={run}/bus"
         system_address = f"unix:path={run}/system"
         self.environment = {
