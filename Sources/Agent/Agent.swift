@@ -302,7 +302,7 @@ private enum Capabilities {
     private static let own: [(String, Bool)] = [
         ("vp9", true), ("ivf", true),
         ("frames", false),
-        ("crop", false), ("masks", false),
+        ("crop", true), ("masks", true),
         ("multiple", false),
         ("system-audio", false), ("microphone", false),
         ("cursor-metadata", false),

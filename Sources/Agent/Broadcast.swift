@@ -82,11 +82,11 @@ final class Broadcast {
     }
 
     /// Begins to capture what the user has chosen.
-    func capture() {
+    func capture(_ view: CaptureView) {
         guard let grant, let stream = grant.streams.first else { return }
         do throws(Errno) {
             captureID = try captures.open(
-                remote: grant.remote, node: stream.node, serial: stream.serial, pool: pool
+                remote: grant.remote, node: stream.node, serial: stream.serial, pool: pool, view: view
             ) { [weak self] event in self?.handle(event) }
         } catch {
             handler(.failed(AgentError(.failed, "no thread can be had for the capture: \(error)")))
@@ -144,7 +144,7 @@ final class Broadcast {
             handler(.ended(End(cause: .pipewireLost, detail: CaptureError.cannotConnect(number).description)))
         case .failed(_, let error):
             handler(.ended(End(cause: .failed, detail: error.description)))
-        case .closed: break
+        case .viewChanged, .closed: break
         }
     }
 

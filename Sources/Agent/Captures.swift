@@ -7,23 +7,51 @@ import Loop
 final class Captures {
     let loop: EventLoop
     private var thread: CaptureThread?
-    private var open: [UInt64: (pool: FramePool, handler: (CaptureEvent) -> Void)] = [:]
+    private var open: [UInt64: Entry] = [:]
     private var lastID: UInt64 = 0
     private lazy var inbox = loop.makeInbox { [weak self] (event: CaptureEvent) in self?.route(event) }
+
+    private struct Entry {
+        let pool: FramePool
+        var handler: (CaptureEvent) -> Void
+        /// Who waits for a view to be shown, in the order in which the views were set.
+        var waiting: [() -> Void] = []
+    }
 
     init(on loop: EventLoop) { self.loop = loop }
 
     /// Starts to capture a node into a pool.
     ///
-    /// - Parameter remote: the portal's PipeWire connection; this capture owns it from now on.
+    /// - Parameters:
+    ///   - remote: the portal's PipeWire connection; this capture owns it from now on.
+    ///   - replaced: the capture that writes into the pool until this one does.
     func open(
-        remote: FileDescriptor, node: UInt32, serial: UInt64?, pool: FramePool, _ handler: @escaping (CaptureEvent) -> Void
+        remote: FileDescriptor, node: UInt32, serial: UInt64?, pool: FramePool, view: CaptureView, replacing replaced: UInt64? = nil,
+        _ handler: @escaping (CaptureEvent) -> Void
     ) throws(Errno) -> UInt64 {
         if thread == nil { thread = try CaptureThread.start() }
         lastID += 1
-        open[lastID] = (pool, handler)
-        thread?.open(CaptureRequest(id: lastID, remote: remote, node: node, serial: serial, pool: pool, events: inbox))
+        open[lastID] = Entry(pool: pool, handler: handler)
+        thread?.open(
+            CaptureRequest(
+                id: lastID, remote: remote, node: node, serial: serial, pool: pool, view: view, replaces: replaced, events: inbox))
         return lastID
+    }
+
+    /// Changes what is shown of all that is captured into a pool.
+    ///
+    /// - Parameter completion: called when no picture shows any more what the view hides; at once when nothing is captured.
+    func setView(_ view: CaptureView, of pool: FramePool, _ completion: @escaping () -> Void) {
+        let ids = open.filter { $0.value.pool === pool }.map(\.key)
+        var left = ids.count
+        if left == 0 { return completion() }
+        for id in ids {
+            open[id]?.waiting.append {
+                left -= 1
+                if left == 0 { completion() }
+            }
+            thread?.setView(id, view)
+        }
     }
 
     /// Stops one. Its handler is not called again; its picture is forgotten as soon as the thread has let go of the pool.
@@ -39,13 +67,20 @@ final class Captures {
     }
 
     private func route(_ event: CaptureEvent) {
-        if case .closed(let id) = event {
+        switch event {
+        case .closed(let id):
             guard let closed = open.removeValue(forKey: id) else { return }
-            // A broadcast that has begun meanwhile keeps its pictures.
+            // A capture that has begun meanwhile keeps its pictures.
             if !open.values.contains(where: { $0.pool === closed.pool }) { closed.pool.clear() }
-            return
+            for completion in closed.waiting { completion() }
+        case .viewChanged(let id):
+            if let completion = open[id]?.waiting.first {
+                open[id]?.waiting.removeFirst()
+                completion()
+            }
+        default:
+            open[event.id]?.handler(event)
         }
-        open[event.id]?.handler(event)
     }
 }
 
@@ -54,7 +89,8 @@ extension CaptureEvent {
     fileprivate var id: UInt64 {
         switch self {
         case .formatChanged(let id, _), .failed(let id, _): id
-        case .firstFrame(let id), .paused(let id), .resumed(let id), .sourceRemoved(let id), .disconnected(let id), .closed(let id): id
+        case .firstFrame(let id), .paused(let id), .resumed(let id), .viewChanged(let id): id
+        case .sourceRemoved(let id), .disconnected(let id), .closed(let id): id
         }
     }
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+import Capture
 import DBus
 import Encoding
 import Frames
@@ -64,6 +65,8 @@ struct TrackOptions: Equatable, Sendable {
     var persistence = Persistence.none
     /// ... and the client's own name for what is remembered.
     var restoreKey = ""
+    var crop = Region.none
+    var masks: [Region] = []
 
     /// What an encoder gets when its subscription says nothing else.
     var effectiveMaxSize: PixelSize { maxSize ?? preset.maxSize }
@@ -77,6 +80,12 @@ struct TrackOptions: Equatable, Sendable {
 
     /// Most bytes of a `restore-key`.
     static let greatestRestoreKey = 256
+
+    /// Most parts that are blacked out: each costs a little in every picture.
+    static let greatestMaskCount = 256
+
+    /// What of the source is captured.
+    var view: CaptureView { CaptureView(crop: crop == .none ? nil : crop.asRect, masks: masks.map(\.asRect)) }
 
     /// Most bytes of an identity. All of a client's tracks still fit into one message of the bus.
     static let greatestIdentity = 1_024
@@ -102,6 +111,10 @@ struct TrackOptions: Equatable, Sendable {
             for name in names where !allow.contains(name) { allow.append(try Self.checkIdentity("allow", name)) }
         }
         if let flag = try reader.takeBool("detached") { isDetached = flag }
+        if let region = try reader.take("crop", "(iiuu)", { Region($0) }) { crop = try Self.checkCrop(region) }
+        if let regions = try reader.take("masks", "a(iiuu)", { $0.asArray?.allOrNone { Region($0) } }) {
+            masks = try Self.checkMasks(regions)
+        }
         try takePersistence(&reader)
         try Self.refuseUnbuilt(&reader)
     }
@@ -151,17 +164,21 @@ struct TrackOptions: Equatable, Sendable {
     private static func refuseUnbuilt(_ reader: inout OptionReader) throws(AgentError) {
         try reader.takeDefault("multiple", "b", false, "this version shares one source a track") { $0.asBool }
         try reader.takeChoice("audio", ["none", "system", "microphone", "both"], "this version carries no sound")
-        if let crop = try reader.take("crop", "(iiuu)", { Region($0) }) { try Self.refuseCrop(crop) }
-        try reader.takeDefault("masks", "a(iiuu)", [], "this version masks nothing") { $0.asArray?.allOrNone { Region($0) } }
         try reader.takeDefault("excluded-windows", "au", [], "no desktop portal can leave windows out") {
             $0.asArray?.allOrNone { $0.asUInt32 }
         }
     }
 
-    /// Takes no crop as well as this version can: the default, and nothing else.
-    static func refuseCrop(_ crop: Region) throws(AgentError) {
+    static func checkCrop(_ crop: Region) throws(AgentError) -> Region {
         guard crop.x >= 0, crop.y >= 0 else { throw .invalid("crop", "begins outside of the source: x and y are 0 or more") }
-        guard crop == Region.none else { throw .unsupported("\"crop\"", "this version sends the whole source") }
+        return crop
+    }
+
+    static func checkMasks(_ masks: [Region]) throws(AgentError) -> [Region] {
+        guard masks.count <= greatestMaskCount else {
+            throw AgentError(.limitExceeded, "\"masks\" holds \(masks.count) parts; it holds at most \(greatestMaskCount)")
+        }
+        return masks
     }
 
     static func checkFrameRate(_ rate: UInt32) throws(AgentError) -> UInt32 {
@@ -207,7 +224,7 @@ struct TrackOptions: Equatable, Sendable {
             "preset": .string(preset.name), "sources": .uint32(sources),
             "cursor": .string(cursorIsHidden ? "hidden" : "embedded"), "title": .string(title),
             "allow": .array(of: "s", allow.map(Value.string)), "detached": .bool(isDetached), "persist": .string(persistence.rawValue),
-            "restore-key": .string(restoreKey),
+            "restore-key": .string(restoreKey), "crop": crop.asValue, "masks": masks.asValue,
         ]
         if let maxSize { options["max-size"] = maxSize.asValue }
         if let frameRate { options["fps"] = .uint32(frameRate) }
@@ -297,6 +314,12 @@ struct Region: Equatable, Sendable {
     }
 
     var asValue: Value { .structure([.int32(x), .int32(y), .uint32(width), .uint32(height)]) }
+    var asRect: PixelRect { PixelRect(x: Int(x), y: Int(y), width: Int(width), height: Int(height)) }
+}
+
+extension [Region] {
+    /// `a(iiuu)`.
+    var asValue: Value { .array(of: "(iiuu)", map(\.asValue)) }
 }
 
 extension PixelSize {

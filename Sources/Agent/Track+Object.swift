@@ -30,8 +30,8 @@ extension Track {
                 "SourcePaused": property { .bool($0.machine.isActive && $0.broadcast?.isPaused ?? false) },
                 "Muted": property({ .bool($0.isMuted) }, set: { track, value, call in track.handleMuted(value, call) }),
                 "Preset": property({ .string($0.options.preset.name) }, set: { track, value, call in track.handlePreset(value, call) }),
-                "Crop": property({ _ in Region.none.asValue }, set: { track, value, call in track.handleCrop(value, call) }),
-                "Masks": property({ _ in .array(of: "(iiuu)", []) }, set: { track, value, call in track.handleMasks(value, call) }),
+                "Crop": property({ $0.options.crop.asValue }, set: { track, value, call in track.handleCrop(value, call) }),
+                "Masks": property({ $0.options.masks.asValue }, set: { track, value, call in track.handleMasks(value, call) }),
                 "Layout": property({ _ in .string("grid") }, set: { track, value, call in track.handleLayout(value, call) }),
                 "Sources": property { .array(of: "a{sv}", $0.isActive ? $0.broadcast?.sources ?? [] : []) },
                 "Size": property { $0.sentSize.asValue },
@@ -213,35 +213,33 @@ extension Track {
     }
 
     private func handlePreset(_ value: Value, _ call: Call) {
-        whenPermitted(.manage, call) { [weak self] _ in
-            guard let self else { return }
-            do throws(AgentError) {
-                let preset = try Preset.named(value.asString ?? "")
-                whenSettled(call) {
-                    self.options.setPreset(preset)
-                    self.applyOptions()
-                    call.reply()
-                }
-            } catch {
-                call.fail(error)
-            }
-        }
+        changeOptions(call) { options throws(AgentError) in options.setPreset(try Preset.named(value.asString ?? "")) }
     }
 
     private func handleCrop(_ value: Value, _ call: Call) {
-        whenPermitted(.manage, call) { _ in
-            do throws(AgentError) {
-                if let crop = Region(value) { try TrackOptions.refuseCrop(crop) }
-                call.reply()
-            } catch {
-                call.fail(error)
-            }
-        }
+        changeOptions(call) { options throws(AgentError) in options.crop = try TrackOptions.checkCrop(Region(value) ?? .none) }
     }
 
     private func handleMasks(_ value: Value, _ call: Call) {
-        whenPermitted(.manage, call) { _ in
-            if value.asArray?.isEmpty ?? true { call.reply() } else { call.fail(.unsupported("\"masks\"", "this version masks nothing")) }
+        changeOptions(call) { options throws(AgentError) in
+            options.masks = try TrackOptions.checkMasks(value.asArray?.allOrNone { Region($0) } ?? [])
+        }
+    }
+
+    /// Replies when everything follows the change.
+    private func changeOptions(_ call: Call, _ change: @escaping (inout TrackOptions) throws(AgentError) -> Void) {
+        whenPermitted(.manage, call) { [weak self] _ in
+            guard let self else { return }
+            whenSettled(call) {
+                do throws(AgentError) {
+                    var changed = self.options
+                    try change(&changed)
+                    self.options = changed
+                    self.applyOptions { call.reply() }
+                } catch {
+                    call.fail(error)
+                }
+            }
         }
     }
 

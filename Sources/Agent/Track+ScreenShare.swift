@@ -8,10 +8,11 @@ extension Track {
         do throws(AgentError) {
             let given = call.options(at: 1)
             var reader = OptionReader(given)
-            // A new share starts from the defaults; one that runs goes on from what it has.
+            // A new share starts from the defaults, except that what was hidden stays hidden; one that runs goes on from what it has.
             let isUnderWay = machine.isChoosing || machine.isActive
             if !isUnderWay { agent.readConfiguration() }
             var new = isUnderWay ? options : agent.defaults
+            (new.crop, new.masks) = (options.crop, options.masks)
             try new.apply(&reader)
             let start = try StartOptions(&reader)
             try reader.finish()
@@ -20,18 +21,20 @@ extension Track {
             let waiter: ((AgentError?) -> Void)? = start.waits ? { [path] error in call.answer(error, [.objectPath(path)]) } : nil
             if isUnderWay {
                 try checkLive(new, given)
-                apply(new)
-                if let waiter, machine.isChoosing { return joinStart(waiter) }
+                options = new
+                let waits = waiter != nil && machine.isChoosing
+                if let waiter, waits { joinStart(waiter) }
+                applyOptions { [path] in if !waits { call.reply([.objectPath(path)]) } }
             } else {
                 if let other = agent.pickingTrack {
                     throw AgentError(.busy, "the picker of \(other.path) is open: one is shown at a time, try again when it is closed")
                 }
-                apply(new)
+                options = new
+                applyOptions()
                 startCapture()
                 try startBroadcast(start, by: Starter(client: call.sender, identity: identity), waiter)
-                if waiter != nil { return }
+                if waiter == nil { call.reply([.objectPath(path)]) }
             }
-            call.reply([.objectPath(path)])
         } catch {
             call.fail(error)
         }
@@ -50,11 +53,6 @@ extension Track {
             return call.fail(error)
         }
         stopCapture(.stopped(by: identity)) { [path] in call.reply([.objectPath(path)]) }
-    }
-
-    private func apply(_ new: TrackOptions) {
-        options = new
-        applyOptions()
     }
 
     /// - Throws: `Busy`, naming what only a new start can change.

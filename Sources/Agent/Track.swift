@@ -191,7 +191,7 @@ final class Track {
             guard let self else { return }
             perform(machine.firstFrameIsLate(generation))
         }
-        broadcast?.capture()
+        broadcast?.capture(options.view)
     }
 
     private func release() {
@@ -269,10 +269,15 @@ final class Track {
     }
 
     /// Gives changed options to what runs.
-    func applyOptions() {
+    ///
+    /// - Parameter completion: called when all of it follows: no picture shows any more what the options hide.
+    func applyOptions(_ completion: @escaping () -> Void = {}) {
         streams.rates = options.asRates
         watchAllowed()
-        publish()
+        agent.captures.setView(options.view, of: pool) { [self] in
+            publish()
+            completion()
+        }
     }
 
     /// A right that was given to a connection ends with it, also when it never called.

@@ -24,7 +24,7 @@ final class CaptureLoop {
     func handle(_ command: CaptureThread.Command) {
         switch command {
         case .open(let request): open(request)
-        case .setView(let id, let view): streams[id]?.setView(view)
+        case .setView(let id, let view): setView(id, view)
         case .close(let id): close(id)
         case .stop: stop()
         }
@@ -32,7 +32,7 @@ final class CaptureLoop {
 
     private func open(_ request: CaptureRequest) {
         precondition(streams[request.id] == nil, "a request's id is used again")
-        let stream = CaptureStream(request, on: loop)
+        let stream = CaptureStream(request, replacing: request.replaces.flatMap { streams[$0] }, on: loop)
         streams[request.id] = stream
         do throws(CaptureError) {
             stream.start(try sharedContext())
@@ -60,9 +60,16 @@ final class CaptureLoop {
         return context
     }
 
+    private func setView(_ id: UInt64, _ view: CaptureView) {
+        guard let stream = streams[id] else { return }
+        stream.setView(view)
+        stream.request.events.send(.viewChanged(id: id))
+    }
+
     private func close(_ id: UInt64) {
         guard let stream = streams.removeValue(forKey: id) else { return }
         stream.close()
+        if let replaced = stream.request.replaces { streams[replaced]?.goOn() }
         stream.request.events.send(.closed(id: id))
     }
 

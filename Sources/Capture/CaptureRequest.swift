@@ -42,16 +42,19 @@ public struct CaptureRequest: Sendable {
     public var view: CaptureView
     /// Whether the source was asked for its pointer beside the pixels. Else nothing is read of it.
     public var hasCursor: Bool
+    /// The request whose pictures go into the same pool until this one has its first: from that moment on, none of them does. Close it first
+    /// then; when this one is closed first, that one goes on.
+    public var replaces: UInt64?
     /// Gets all events of this request, in order.
     public var events: Inbox<CaptureEvent>
 
     /// A request for one stream.
     public init(
         id: UInt64, remote: FileDescriptor, node: UInt32, serial: UInt64? = nil, pool: FramePool, maxFrameRate: UInt32? = nil,
-        view: CaptureView = CaptureView(), hasCursor: Bool = false, events: Inbox<CaptureEvent>
+        view: CaptureView = CaptureView(), hasCursor: Bool = false, replaces: UInt64? = nil, events: Inbox<CaptureEvent>
     ) {
         (self.id, self.remote, self.node, self.serial, self.pool) = (id, remote, node, serial, pool)
-        (self.maxFrameRate, self.view, self.hasCursor, self.events) = (maxFrameRate, view, hasCursor, events)
+        (self.maxFrameRate, self.view, self.hasCursor, self.replaces, self.events) = (maxFrameRate, view, hasCursor, replaces, events)
     }
 }
 
@@ -129,6 +132,8 @@ public enum CaptureEvent: Equatable, Sendable {
     case paused(id: UInt64)
     /// The source goes on.
     case resumed(id: UInt64)
+    /// No picture shows any more what ``CaptureThread/setView(_:_:)`` hides. The answer to each of its calls.
+    case viewChanged(id: UInt64)
     /// The source is gone: window closed, monitor unplugged, sharing ended. Once, and no more frames come.
     case sourceRemoved(id: UInt64)
     /// PipeWire is gone. Once, and no more frames come.

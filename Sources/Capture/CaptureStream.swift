@@ -50,9 +50,10 @@ final class CaptureStream {
     private var hasWarned = false
     private var (isReconnecting, reconnections) = (false, 0)
 
-    init(_ request: CaptureRequest, on loop: EventLoop) {
+    /// - Parameter predecessor: writes into the same pool, until this one does.
+    init(_ request: CaptureRequest, replacing predecessor: CaptureStream? = nil, on loop: EventLoop) {
         (self.request, self.loop) = (request, loop)
-        writer = FrameWriter(pool: request.pool, view: request.view, hasCursor: request.hasCursor)
+        writer = FrameWriter(pool: request.pool, view: request.view, hasCursor: request.hasCursor, replacing: predecessor?.writer)
         remote = Remote(node: request.node, serial: request.serial)
         hook.initialize(to: spa_hook())
     }
@@ -115,10 +116,18 @@ final class CaptureStream {
         }
     }
 
-    /// Shows another part of the source.
+    /// Shows another part of the source. One that has ended still hides what is to be hidden, in the picture that it left.
     func setView(_ view: CaptureView) {
-        guard !hasEnded, view != writer.view else { return }
-        writer.setView(view)
+        guard view != writer.view else { return }
+        let showsMore = writer.setView(view)
+        announce()
+        if showsMore { askForPicture() }
+    }
+
+    /// The request that was to replace this one is gone: this one's pictures are shown again.
+    func goOn() {
+        guard writer.isReplaced else { return }
+        writer.goOn()
         askForPicture()
     }
 
@@ -302,7 +311,7 @@ final class CaptureStream {
     /// Frames have come. See ``FrameWriter/process(_:)`` for what may be done here.
     func streamProcess() {
         guard let stream else { return }
-        if hasEnded {
+        if hasEnded || writer.isReplaced {
             while let buffer = pw_stream_dequeue_buffer(stream) { pw_stream_queue_buffer(stream, buffer) }
         } else {
             writer.process(stream)

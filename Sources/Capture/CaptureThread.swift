@@ -31,7 +31,8 @@ public final class CaptureThread: Sendable {
     /// Begins to capture. Failures come as events.
     public func open(_ request: CaptureRequest) { commands.send(.open(request)) }
 
-    /// Changes what of a source is shown, from the next picture on; new masks at once, also in the picture that is already there.
+    /// Changes what of a source is shown, from the next picture on. What it hides is hidden at once, also in the picture that is already there,
+    /// and in those that are being encoded. ``CaptureEvent/viewChanged(id:)`` follows; nothing happens when there is no such request.
     public func setView(_ id: UInt64, _ view: CaptureView) { commands.send(.setView(id: id, view)) }
 
     /// Ends a request, whatever state it is in. ``CaptureEvent/closed(id:)`` follows; nothing happens when there is no such request.

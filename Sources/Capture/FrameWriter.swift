@@ -34,12 +34,18 @@ final class FrameWriter {
     private(set) var format: StreamFormat?
     /// Whether a picture was published.
     private(set) var hasPicture = false
+    /// Whether another source's pictures go into the pool in place of this one's.
+    private(set) var isReplaced = false
+    /// Writes into the same pool, until this one does.
+    private weak var predecessor: FrameWriter?
 
     /// Where the pointer is; nil where it does not come beside the pixels.
     private var cursor: CursorTracker?
     private let hasCursor: Bool
 
-    init(pool: FramePool, view: CaptureView, hasCursor: Bool) { (self.pool, self.view, self.hasCursor) = (pool, view, hasCursor) }
+    init(pool: FramePool, view: CaptureView, hasCursor: Bool, replacing predecessor: FrameWriter? = nil) {
+        (self.pool, self.view, self.hasCursor, self.predecessor) = (pool, view, hasCursor, predecessor)
+    }
 
     /// Gets the memory that pictures of a size need.
     func prepare(_ size: PixelSize) throws(Errno) {
@@ -128,9 +134,13 @@ final class FrameWriter {
             mask(planes, part)
             return isConverted
         }
-        guard case .published = outcome else { return }
+        guard case .published(let sequence) = outcome else { return }
         // What another stream has left in the pool.
         if !hasPicture && cursor == nil { pool.hideCursor() }
+        if !hasPicture, let predecessor {
+            predecessor.isReplaced = true
+            pool.withdraw(before: sequence)
+        }
         (damage, geometry, lastTime, hasPicture) = (.none, present, time, true)
         self.part = part.isEmpty ? nil : part
         let described = StreamFormat(
@@ -171,20 +181,48 @@ final class FrameWriter {
 
     // MARK: - The view
 
-    /// Shows another part from the next picture on. New masks cover the present picture at once, since a still source sends no other.
-    func setView(_ view: CaptureView) {
+    /// Shows another part from the next picture on. What is to be hidden is hidden at once, since a still source may send no other: the present
+    /// picture is replaced by what of it may still be seen, and whatever was drawn of it before is withdrawn.
+    ///
+    /// - Returns: whether the view shows something that the present picture does not have.
+    func setView(_ view: CaptureView) -> Bool {
+        let before = self.view
         self.view = view
         damage = .everything
-        guard !view.masks.isEmpty, let latest = pool.latest(), let part, latest.size == part.size else { return }
+        guard !isReplaced, let part, let format, let latest = pool.latest(), latest.size == part.size else { return true }
+        let wanted = visiblePart(format.sourceSize)
+        let kept = wanted.intersection(part)
+        let showsMore = kept != wanted || !before.masks.allSatisfy(view.masks.contains)
+        if kept == part && view.masks.isEmpty { return showsMore }
+        let shown = kept == part ? part : wanted
+        let size = shown.isEmpty ? format.sourceSize : shown.size
         let now = Instant.now
         lastTime = max(now, Instant(nanoseconds: lastTime.nanoseconds + 1))
-        pool.write(size: latest.size, time: lastTime, arrival: now) { planes, _ in
-            latest.withPlanes { Conversion.copy($0, into: planes) }
-            mask(planes, part)
+        let outcome = pool.write(size: size, time: lastTime, arrival: now) { planes, _ in
+            if kept != shown || shown.isEmpty { Conversion.fillBlack(planes) }
+            if kept.isEmpty { return true }
+            let rect = PixelRect(x: kept.x - part.x, y: kept.y - part.y, width: kept.width, height: kept.height)
+            latest.withPlanes { Conversion.copy($0, rect, into: planes, x: kept.x - shown.x, y: kept.y - shown.y) }
+            mask(planes, shown)
             return true
         }
+        guard case .published(let sequence) = outcome else {
+            pool.withdrawAll()
+            return true
+        }
+        pool.withdraw(before: sequence)
+        self.part = shown.isEmpty ? nil : shown
+        self.format?.size = size
         showCursor()
         pool.wakeReaders()
+        return showsMore
+    }
+
+    /// Its pictures are shown again, and the other source's no more.
+    func goOn() {
+        (isReplaced, damage) = (false, .everything)
+        pool.withdrawAll()
+        pool.hideCursor()
     }
 
     /// The part of an upright source that is shown.

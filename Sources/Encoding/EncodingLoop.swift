@@ -59,6 +59,8 @@ final class EncodingLoop {
     private var shown = Shown.nothing
     /// Whether the canvas shows what the source shows. Nothing but the placeholder is sent while it does not.
     private var isCurrent = false
+    /// Number of the frame that was drawn last.
+    private var drawn: UInt64 = 0
     private var canvas: Canvas?
     private let cursor = CursorImage()
     private var blocks = BlockMap(size: PixelSize(width: 16, height: 16))
@@ -161,7 +163,8 @@ final class EncodingLoop {
         let now = Instant.now
         if isCurrent && !wantsKeyFrame && now < limit.due {
             pool.setNextDue(reader, limit.due)
-            if isRung && limitTimer == nil { armLimitTimer() }
+            // Also who joins may have to wait.
+            if (isRung || isWantedAgain) && limitTimer == nil { armLimitTimer() }
             return
         }
         if let lease = takeNewest() {
@@ -203,6 +206,7 @@ final class EncodingLoop {
         if let made = self.canvas { canvas = made } else { canvas = try makeCanvas(for: lease.size) }
         let damage = shown == .picture || shown == .unsentPicture ? lease.info.damage : .everything
         try lease.withPlanes { planes throws(EncodingError) in try canvas.draw(planes, damage, cursor, selecting: &blocks) }
+        drawn = lease.info.sequence
         return noteDrawn(now)
     }
 
@@ -292,10 +296,11 @@ final class EncodingLoop {
         if send(packet) { (isWanted, isWantedAgain) = (false, false) }
     }
 
-    /// Sends a packet, unless it shows a picture and the placeholder was asked for meanwhile.
+    /// Sends a packet, unless it shows a picture and the placeholder was asked for meanwhile, or one that was withdrawn.
     @discardableResult
     private func send(_ packet: Packet) -> Bool {
-        if !packet.isPlaceholder && !packet.isRepetition && flags.showsPlaceholder.load(ordering: .sequentiallyConsistent) {
+        let isUnwanted = !packet.isRepetition && flags.showsPlaceholder.load(ordering: .sequentiallyConsistent)
+        if !packet.isPlaceholder && (isUnwanted || drawn < pool.oldestShowable) {
             // The codec builds on a picture that nobody has.
             shown = .unsentPicture
             wantsKeyFrame = true

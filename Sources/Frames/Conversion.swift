@@ -27,6 +27,19 @@ public enum Conversion {
         }
     }
 
+    /// Copies a rectangle of a picture to a place in another, where all of it fits. From or to odd pixels, its colours lie half a sample beside it.
+    public static func copy(_ source: I420Planes, _ rect: PixelRect, into target: I420Planes, x: Int, y: Int) {
+        precondition(rect == rect.intersection(PixelRect(source.size)), "a rectangle outside of its picture")
+        let place = PixelRect(x: x, y: y, width: rect.width, height: rect.height)
+        precondition(place == place.intersection(PixelRect(target.size)), "a place outside of its picture")
+        let (fromLuma, toLuma) = (rect.y * source.lumaStride + rect.x, y * target.lumaStride + x)
+        let (fromChroma, toChroma) = (rect.y / 2 * source.chromaStride + rect.x / 2, y / 2 * target.chromaStride + x / 2)
+        I420Copy(
+            source.luma + fromLuma, Int32(source.lumaStride), source.blue + fromChroma, Int32(source.chromaStride),
+            source.red + fromChroma, Int32(source.chromaStride), target.luma + toLuma, Int32(target.lumaStride), target.blue + toChroma,
+            Int32(target.chromaStride), target.red + toChroma, Int32(target.chromaStride), Int32(rect.width), Int32(rect.height))
+    }
+
     /// Whether two pictures of the same size are the same, sample by sample.
     public static func isSame(_ first: I420Planes, _ second: I420Planes) -> Bool { Comparison.damage(first, second).isEmpty }
 

@@ -28,6 +28,7 @@ public final class FramePool: Sendable {
 
     let state: Mutex<State>
     private let latency = Mutex(LatencyHistogram())
+    private let oldest = Atomic<UInt64>(0)
 
     /// A pool of that many slots, which have no memory yet.
     public init(capacity: Int = 12) {
@@ -110,6 +111,21 @@ public final class FramePool: Sendable {
             return .notFilled
         }
         return .published(sequence: sequence)
+    }
+
+    /// Number of the oldest frame that may still be shown. Who has drawn an older one shows it no more, not even one that is on its way.
+    public var oldestShowable: UInt64 { oldest.load(ordering: .sequentiallyConsistent) }
+
+    /// Withdraws the frames before this one, wherever they are: what they show must not be seen any more.
+    public func withdraw(before sequence: UInt64) { oldest.store(sequence, ordering: .sequentiallyConsistent) }
+
+    /// Withdraws all frames, the latest included: until the next one there is nothing to show.
+    public func withdrawAll() {
+        let next = state.withLock { state in
+            state.retire(asUnread: true)
+            return state.lastSequence + 1
+        }
+        withdraw(before: next)
     }
 
     /// Gives a slot back in which nothing came to be.

@@ -19,13 +19,29 @@ import Testing
             "preset": .string("h720p"), "max-size": .structure([.uint32(640), .uint32(480)]), "fps": .uint32(12),
             "bitrate": .uint32(900_000),
             "sources": .uint32(2), "cursor": .string("hidden"), "title": .string("demo"), "allow": .strings(["app:org.x.Y", ":1.4"]),
-            "detached": .bool(true),
+            "detached": .bool(true), "crop": .structure([.int32(2), .int32(4), .uint32(6), .uint32(8)]),
+            "masks": .array(of: "(iiuu)", [Self.region, Self.region]),
         ])
         #expect(options.preset.name == "h720p")
         #expect(options.effectiveMaxSize == PixelSize(width: 640, height: 480))
         #expect(options.effectiveFrameRate == 12 && options.effectiveBitrate == 900_000)
         #expect(options.sources == 2 && options.cursorIsHidden && options.title == "demo" && options.isDetached)
         #expect(options.allow == ["app:org.x.Y", ":1.4"])
+        #expect(options.view.crop == PixelRect(x: 2, y: 4, width: 6, height: 8))
+        #expect(options.view.masks == Array(repeating: PixelRect(x: -1, y: 2, width: 3, height: 4), count: 2))
+    }
+
+    @Test func showsAllOfTheSourceUnlessItIsToldOtherwise() throws {
+        #expect(TrackOptions().view.crop == nil && TrackOptions().view.masks.isEmpty)
+        #expect(try track(["crop": .structure([.int32(0), .int32(0), .uint32(0), .uint32(0)])]).view.crop == nil)
+        #expect(try track(["crop": .structure([.int32(5), .int32(0), .uint32(0), .uint32(0)])]).view.crop?.isEmpty == true)
+    }
+
+    @Test func boundsTheListOfMasks() throws {
+        let masks = Array(repeating: Self.region, count: TrackOptions.greatestMaskCount)
+        #expect(try track(["masks": .array(of: "(iiuu)", masks)]).masks.count == masks.count)
+        let error = failure { _ = try track(["masks": .array(of: "(iiuu)", masks + [Self.region])]) }
+        #expect(error?.name == .limitExceeded && error?.message.contains("\"masks\"") == true)
     }
 
     @Test func explicitOptionsWinOverThePresetUntilItIsWritten() throws {
@@ -44,6 +60,7 @@ import Testing
         ("allow", .strings([":"])),
         ("allow", .string("app:x")), ("detached", .string("yes")), ("multiple", .uint32(1)), ("audio", .string("loud")),
         ("persist", .string("always")), ("restore-key", .bool(true)), ("crop", .structure([.uint32(0)])), ("masks", .strings(["x"])),
+        ("crop", .structure([.int32(-1), .int32(0), .uint32(3), .uint32(4)])),
         ("excluded-windows", .strings(["x"])), ("colour", .string("red")),
     ]
 
@@ -53,11 +70,9 @@ import Testing
         #expect(error?.message.contains("\"\(key)\"") == true, "\(error?.message ?? "")")
     }
 
-    private static let region = Value.structure([.int32(1), .int32(2), .uint32(3), .uint32(4)])
+    private static let region = Value.structure([.int32(-1), .int32(2), .uint32(3), .uint32(4)])
     private static let unbuilt: [(String, Value, Value)] = [
         ("multiple", .bool(true), .bool(false)), ("audio", .string("system"), .string("none")),
-        ("crop", region, .structure([.int32(0), .int32(0), .uint32(0), .uint32(0)])),
-        ("masks", .array(of: "(iiuu)", [region]), .array(of: "(iiuu)", [])),
         ("excluded-windows", .array(of: "u", [.uint32(7)]), .array(of: "u", [])),
         ("cursor", .string("metadata"), .string("embedded")),
     ]

@@ -160,6 +160,82 @@ extension AllCaptureTests {
             }
         }
 
+        /// The source sends nothing more: what a crop leaves is there at once, and what it adds is black.
+        @Test func aNewCropHidesAtOnceWhatItLeavesOut() throws {
+            let stage = try Stage()
+            let producer = try stage.makeProducer()
+            try stage.connect(producer)
+            #expect(try stage.show(producer, ProducerFrame(70)).shows(70))
+            let black = [16, 128, 128]
+            let courses: [(PixelRect, PixelSize, [[Int]])] = [
+                (
+                    PixelRect(x: 32, y: 0, width: 32, height: 48), PixelSize(width: 32, height: 48),
+                    [Shot.green, Shot.green, Shot.grey(70), Shot.grey(70)]
+                ),
+                (PixelRect(x: 0, y: 0, width: 64, height: 24), PixelSize(width: 64, height: 24), [black, Shot.green, black, Shot.green]),
+                (PixelRect(x: 99, y: 0, width: 64, height: 24), PixelSize(width: 64, height: 48), [black, black, black, black]),
+            ]
+            for (crop, size, colours) in courses {
+                stage.capture.setView(1, CaptureView(crop: crop))
+                let count = stage.events.count
+                try stage.wait("the answer") { stage.events.dropFirst(count).contains(.viewChanged(id: 1)) }
+                guard let lease = stage.pool.latest() else { throw Stage.TimedOut(what: "no picture") }
+                let shot = Shot(lease)
+                #expect(shot.size == size && shot.shows(colours))
+                // Whoever has drawn an older one may not show it any more.
+                #expect(lease.info.sequence == stage.pool.oldestShowable)
+            }
+        }
+
+        @Test func anotherSourceTakesOverWithItsFirstPicture() throws {
+            let stage = try Stage()
+            let old = try stage.makeProducer()
+            try stage.connect(old)
+            #expect(try stage.show(old, ProducerFrame(10)).shows(10))
+            var options = ProducerOptions()
+            (options.name, options.size) = ("other-source", PixelSize(width: 80, height: 60))
+            let new = try stage.makeProducer(options)
+            let node = try #require(new.status.node)
+            let id = try stage.open(node, replacing: 1)
+            try stage.wait("streaming") { new.status.isStreaming }
+            // Until then the old one goes on.
+            #expect(try stage.show(old, ProducerFrame(20)).shows(20))
+            #expect(try stage.show(new, ProducerFrame(30)).shows(30))
+            try stage.wait(for: .firstFrame(id: id))
+            let first = stage.sequence
+            #expect(stage.pool.oldestShowable <= first && stage.pool.oldestShowable > 2)
+            for number in 40..<50 as Range<UInt8> {
+                let sent = old.status.sent
+                old.send(ProducerFrame(number))
+                try stage.wait("a late frame") { old.status.sent > sent }
+            }
+            #expect(try stage.show(new, ProducerFrame(60)).shows(60))
+            #expect(stage.sequence == first + 1)
+            stage.capture.close(1)
+            try stage.wait(for: .closed(id: 1))
+            #expect(try stage.show(new, ProducerFrame(61)).shows(61))
+        }
+
+        @Test func theOldSourceGoesOnWhenTheOtherIsClosedFirst() throws {
+            let stage = try Stage()
+            let old = try stage.makeProducer()
+            try stage.connect(old)
+            #expect(try stage.show(old, ProducerFrame(10)).shows(10))
+            var options = ProducerOptions()
+            options.name = "other-source"
+            let new = try stage.makeProducer(options)
+            let node = try #require(new.status.node)
+            let id = try stage.open(node, replacing: 1)
+            try stage.wait("streaming") { new.status.isStreaming }
+            #expect(try stage.show(new, ProducerFrame(30)).shows(30))
+            stage.capture.close(id)
+            try stage.wait(for: .closed(id: id))
+            // Nobody accepted its picture.
+            #expect(stage.sequence == 0)
+            try stage.wait("a second start") { old.status.starts == 2 }
+            #expect(try stage.show(old, ProducerFrame(20)).shows(20))
+        }
+
         @Test func viewsAndMasks() throws {
             let stage = try Stage()
             let producer = try stage.makeProducer()

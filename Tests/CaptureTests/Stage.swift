@@ -53,13 +53,16 @@ final class Stage {
     /// Captures a node; returns the request's id.
     @discardableResult
     func open(
-        _ node: UInt32, serial: UInt64? = nil, view: CaptureView = CaptureView(), hasCursor: Bool = false, remote: FileDescriptor? = nil
+        _ node: UInt32, serial: UInt64? = nil, view: CaptureView = CaptureView(), hasCursor: Bool = false, remote: FileDescriptor? = nil,
+        replacing: UInt64? = nil
     ) throws -> UInt64 {
         guard let inbox else { throw TimedOut(what: "no inbox") }
         id += 1
         let remote = try remote ?? pipewire.connect()
         capture.open(
-            CaptureRequest(id: id, remote: remote, node: node, serial: serial, pool: pool, view: view, hasCursor: hasCursor, events: inbox))
+            CaptureRequest(
+                id: id, remote: remote, node: node, serial: serial, pool: pool, view: view, hasCursor: hasCursor, replaces: replacing,
+                events: inbox))
         return id
     }
 

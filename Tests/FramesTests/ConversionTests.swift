@@ -50,6 +50,22 @@ import Testing
         #expect(TestPicture.Samples(target.planes).distance(TestPicture.Samples(source.planes)) == 0)
     }
 
+    @Test func copyOfAPartToAnotherPlace() throws {
+        let sizes = (PixelSize(width: 33, height: 21), PixelSize(width: 25, height: 19))
+        let (source, target) = (try Picture(size: sizes.0), try Picture(size: sizes.1))
+        for row in 0..<21 { for column in 0..<33 { source.planes.luma[row * source.planes.lumaStride + column] = UInt8(row * 8 + column) } }
+        Conversion.fillBlack(target.planes)
+        let rect = PixelRect(x: 15, y: 8, width: 18, height: 13)
+        Conversion.copy(source.planes, rect, into: target.planes, x: 7, y: 5)
+        for row in 0..<19 {
+            for column in 0..<25 {
+                let isInside = (5..<18).contains(row) && column >= 7
+                let expected = isInside ? (row + 3) * 8 + column + 8 : 16
+                #expect(Int(target.planes.luma[row * target.planes.lumaStride + column]) == expected)
+            }
+        }
+    }
+
     @Test func placeholderOfAnySize() throws {
         for size in [PixelSize(width: 1, height: 1), PixelSize(width: 3, height: 5), PixelSize(width: 1_280, height: 720)] {
             let samples = TestPicture.Samples(try Picture.placeholder(size: size).planes)

@@ -57,6 +57,32 @@ extension LiveTests {
             #expect(abs(Int(recording.frames[2][0]) - 150) < 6)
         }
 
+        /// What was drawn of a picture that must not be seen any more is sent no more: not as a key frame, not to who joins, not at the end.
+        @Test(arguments: [StreamOptions.Format.webm, .y4m]) func aWithdrawnPictureIsSentNoMore(_ format: StreamOptions.Format) throws {
+            let rig = try Rig()
+            let reader = try rig.read(StreamOptions(format: format))
+            rig.publish(bright)
+            rig.wait("a picture") { reader.sent == 1 }
+            rig.pool.withdrawAll()
+            reader.stream?.requestKeyFrame()
+            let late = try rig.read(StreamOptions(format: format))
+            let ending = try rig.read(StreamOptions(format: format))
+            ending.stream?.finish()
+            rig.wait("an end without a picture") { ending.isAtEnd }
+            rig.idle(.milliseconds(300))
+            #expect(reader.sent == 1 && late.bytes.isEmpty && ending.bytes.isEmpty)
+            rig.publish(TestPicture(160, 120, luma: 60))
+            rig.wait("the next picture, for both") { reader.sent == 2 && late.sent == 1 }
+            reader.stream?.finish()
+            late.stream?.finish()
+            rig.wait("the end") { reader.isAtEnd && late.isAtEnd }
+            guard format == .webm else { return }
+            let recordings = [Recording(reader.bytes), Recording(late.bytes)]
+            #expect(recordings.map(\.complaints) == ["", ""])
+            #expect(recordings[0].frames.map { $0[0] < 100 }.firstIndex(of: true) == 1)
+            #expect(!recordings[1].frames.contains { $0[0] >= 100 })
+        }
+
         @Test func holdSendsNothingAndGoesOnWithAKeyFrame() throws {
             let rig = try Rig()
             let reader = try rig.read(StreamOptions(placeholder: .hold))

@@ -85,6 +85,8 @@ def world(shared, overseer, shared_screen):
         desktop.unsubscribe_all(overseer.client.get(SERVICE, path, SUBSCRIPTION, "Subscriber"))
     desktop.mute(False)
     desktop.set("Preset", "s", "h1080p")
+    desktop.set("Crop", "(iiuu)", (0, 0, 0, 0))
+    desktop.set("Masks", "a(iiuu)", [])
     shared_screen.wait_until_closed()
     shared_screen.reset()
     wait_until(lambda: set(overseer.objects()) == {DESKTOP_TRACK}, "no object but the desktop track")

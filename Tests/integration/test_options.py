@@ -39,8 +39,7 @@ WRONG_VALUES = [
 ]
 UNBUILT = [
     ("multiple", v("b", True)), ("audio", v("s", "system")), ("audio", v("s", "microphone")), ("audio", v("s", "both")),
-    ("persist", v("s", "forever")), ("cursor", v("s", "metadata")),
-    ("crop", v("(iiuu)", (0, 0, 10, 10))), ("masks", v("a(iiuu)", [(0, 0, 10, 10)])), ("excluded-windows", v("au", [7])),
+    ("persist", v("s", "forever")), ("cursor", v("s", "metadata")), ("excluded-windows", v("au", [7])),
 ]
 WRONG_SUBSCRIBE_VALUES = [
     ("format", v("s", "gif")), ("codec", v("s", "av1")), ("placeholder", v("s", "cat")), ("bitrate", v("u", 1)), ("fps", v("u", 1 << 31)),
@@ -194,18 +193,33 @@ def test_preset_is_written(agent, track):
     assert track.get("Preset") == "h360p"
 
 
+def test_crop_and_masks_are_written(agent, track):
+    """Crop and Masks are set and announced in any state; what is wrong is refused by name and changes nothing. So with CreateTrack."""
+    masks = [(-5, -7, 20, 30), (1, 1, 1, 1), (1, 1, 1, 1), (2_147_483_647, -2_147_483_648, 4_294_967_295, 0)]
+    for name, signature, value in [("Crop", "(iiuu)", (1, 2, 3, 4)), ("Masks", "a(iiuu)", masks)]:
+        mark = agent.mark()
+        track.set(name, signature, value)
+        track.wait_for_change(name, value, mark)
+        assert track.get(name) == value
+    for value in [(-1, 0, 1, 1), (0, -1, 1, 1)]:
+        error = refused(track.set, "Crop", "(iiuu)", value)
+        assert error.name == INVALID and "crop" in error.message
+    error = refused(track.set, "Masks", "a(iiuu)", masks[:1] * 257)
+    assert error.name == ERROR + "LimitExceeded" and "masks" in error.message and "256" in error.message
+    assert (track.get("Crop"), track.get("Masks")) == ((1, 2, 3, 4), masks)
+    other = agent.create_track(crop=(5, 6, 7, 8), masks=masks)
+    assert (other.get("Crop"), other.get("Masks")) == ((5, 6, 7, 8), masks)
+    assert refused(agent.create_track, masks=masks * 65).name == ERROR + "LimitExceeded"
+    other.destroy()
+
+
 def test_what_cannot_be_set_here(agent, track):
-    """Crop, Masks and Layout take their default; anything else is Unsupported, nonsense is InvalidArgs, and nothing changes."""
-    track.set("Crop", "(iiuu)", (0, 0, 0, 0))
-    track.set("Masks", "a(iiuu)", [])
+    """Layout takes its default; another is Unsupported, nonsense is InvalidArgs, and nothing changes."""
     track.set("Layout", "s", "grid")
-    for name, signature, value in [("Crop", "(iiuu)", (1, 2, 3, 4)), ("Masks", "a(iiuu)", [(1, 2, 3, 4)]), ("Layout", "s", "row")]:
-        before = track.get(name)
-        error = refused(track.set, name, signature, value)
-        assert error.name == UNSUPPORTED and name.lower() in error.message.lower(), error
-        assert track.get(name) == before
+    error = refused(track.set, "Layout", "s", "row")
+    assert error.name == UNSUPPORTED and "layout" in error.message.lower(), error
     assert refused(track.set, "Layout", "s", "spiral").name == INVALID
-    assert refused(track.set, "Crop", "(iiuu)", (-1, 0, 1, 1)).name == INVALID
+    assert track.get("Layout") == "grid"
 
 
 def test_muted_is_written(agent, track):
