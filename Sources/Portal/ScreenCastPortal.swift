@@ -16,6 +16,9 @@ public final class ScreenCastPortal {
     /// The portal's well-known name.
     static let name: BusName = "org.freedesktop.portal.Desktop"
 
+    /// The application that this is, as its desktop file and its unit are named.
+    static let applicationID = "org.vitrine.ScreenShare1"
+
     /// What the portal says of itself, as last known. Nil while no portal has been seen.
     public private(set) var properties: PortalProperties?
     /// Called when ``properties`` have become others. That happens in the course of a start.
@@ -61,8 +64,20 @@ public final class ScreenCastPortal {
         owner != nil && owner == describedOwner ? properties : nil
     }
 
+    /// Tells the portal which application this is: the first that it hears of this connection, or it goes by the systemd unit.
+    ///
+    /// Portals before 1.19 do not know the call, and some want more than a host has: then it is the unit that says who asks.
+    /// Spec: https://flatpak.github.io/xdg-desktop-portal/docs/doc-org.freedesktop.host.portal.Registry.html
+    private func register() {
+        connection.send(
+            MethodCall(
+                destination: Self.name, path: PortalPaths.desktop, interface: "org.freedesktop.host.portal.Registry", member: "Register",
+                arguments: [.string(Self.applicationID), .options([:])]))
+    }
+
     /// Reads the properties, and starts the portal when it does not run.
     func readProperties(_ completion: @escaping (Result<(properties: PortalProperties, owner: BusName), PortalError>) -> Void) {
+        register()
         let call = MethodCall(
             destination: Self.name, path: PortalPaths.desktop, interface: "org.freedesktop.DBus.Properties", member: "GetAll",
             arguments: [.string(CastInterfaces.screenCast.text)])

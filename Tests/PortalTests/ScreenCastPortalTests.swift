@@ -49,6 +49,21 @@ import Testing
         #expect(rig.fake.propertyReads == 1)
     }
 
+    /// The first that a portal hears, once; a portal that starts anew knows nothing of it.
+    @Test func saysWhichApplicationItIs() throws {
+        let rig = try PortalRig()
+        rig.settle()
+        #expect(rig.fake.registrations.isEmpty)
+        #expect(rig.nextStartWorks() && rig.nextStartWorks())
+        #expect(rig.fake.registrations.map(\.application) == ["org.vitrine.ScreenShare1"])
+        #expect(rig.fake.registrations.first?.earlierCalls == 0)
+        rig.fake.leave()
+        #expect(rig.wait(until: { !rig.portal.isRunning }))
+        try rig.restart()
+        #expect(rig.nextStartWorks())
+        #expect(rig.fake.registrations.count == 1)
+    }
+
     @Test func readsThePropertiesOfANewPortal() throws {
         let rig = try PortalRig()
         #expect(rig.nextStartWorks())

@@ -111,6 +111,8 @@ public final class FakePortal {
     public var knobs = Knobs()
     /// What it was asked.
     public private(set) var calls: [Request] = []
+    /// What its clients said that they are, and how much they had asked before that.
+    public private(set) var registrations: [(application: String, earlierCalls: Int)] = []
     /// How often its properties were read.
     public private(set) var propertyReads = 0
     /// The sessions that are open, with those whose client they are.
@@ -135,7 +137,7 @@ public final class FakePortal {
     public init(_ address: BusAddress, on loop: EventLoop, offersScreenCast: Bool = true) throws(DBusError) {
         connection = try Connection.open(address, on: loop)
         server = ObjectServer(connection)
-        server.export(Self.path, offersScreenCast ? [screenCast()] : [])
+        server.export(Self.path, offersScreenCast ? [screenCast(), registry()] : [])
     }
 
     deinit {
@@ -195,6 +197,19 @@ public final class FakePortal {
                 }),
                 "AvailableSourceTypes": Property(get: { [weak self] in self?.knobs.sourceTypes.map { .uint32($0) } ?? .string("") }),
                 "AvailableCursorModes": Property(get: { [weak self] in self?.knobs.cursorModes.map { .uint32($0) } ?? .string("") }),
+            ])
+    }
+
+    /// As from version 1.19 on.
+    private func registry() -> ExportedInterface {
+        ExportedInterface(
+            Interfaces.registry,
+            methods: [
+                "Register": { [weak self] call in
+                    guard let self else { return }
+                    registrations.append((call.arguments[0].asString ?? "", calls.count + propertyReads))
+                    call.reply()
+                }
             ])
     }
 

@@ -5,6 +5,18 @@ import DBus
 ///
 /// Spec: https://flatpak.github.io/xdg-desktop-portal/docs/doc-org.freedesktop.portal.ScreenCast.html
 enum Interfaces {
+    static let registry = description(
+        """
+        <node>
+          <interface name="org.freedesktop.host.portal.Registry">
+            <method name="Register">
+              <arg name="app_id" type="s" direction="in"/>
+              <arg name="options" type="a{sv}" direction="in"/>
+            </method>
+          </interface>
+        </node>
+        """)
+
     static let screenCast = description(
         """
         <node>
