@@ -7,6 +7,7 @@ import re
 import select
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +22,7 @@ class Bash:
         self.environment = environment
 
     def complete(self, line):
-        words = re.findall(r"[^ =]+|=", line) + ([""] if line.endswith(" ") else [])
+        words = re.findall(r"[^ =:]+|[=:]", line) + ([""] if line.endswith(" ") else [])
         script = f'source {self.file}; complete -p vitrinectl >/dev/null || exit 1\n' \
                  'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _vitrinectl "$1"; printf "%s\\n" "${COMPREPLY[@]}"'
         done = subprocess.run(["bash", "--norc", "-c", script, "bash", *words], env=self.environment, capture_output=True, text=True, check=True)
@@ -134,6 +135,19 @@ def test_every_value_that_is_offered_is_one(shell, world, tmp_path):
         assert world.control("share", "--detach", "--cursor", value).returncode == 0
         world.control("stop")
     assert set(values) >= {"embedded", "hidden"}
+
+
+def test_programs_to_forget_are_those_that_are_remembered(shell, shared):
+    assert shell.complete("vitrinectl forget ") == []
+    choices = Path(shared.environment["XDG_STATE_HOME"]) / "vitrine/choices"
+    choices.parent.mkdir(exist_ok=True)
+    choices.write_text("app:org.example.Teacher\tlesson\ttoken-1\nexe:/usr/bin/other\t\ttoken-2\n")
+    try:
+        # bash takes a word with a colon for three.
+        offered = {one.rpartition(":")[2] for one in shell.complete("vitrinectl forget ")}
+        assert offered == {"org.example.Teacher", "/usr/bin/other"}
+    finally:
+        choices.unlink()
 
 
 def test_a_file_to_record_to_is_completed(shell, tmp_path):

@@ -7,6 +7,8 @@ _vitrinectl_options() { "$1" "$2" --help 2>/dev/null | sed -n 's/^  \(-.*\)/\1/p
 
 _vitrinectl_tracks() { "$1" list 2>/dev/null | sed -n '1{/^TRACK /!q;d};s/ .*//p'; }
 
+_vitrinectl_programs() { "$1" forget --list 2>/dev/null | sed 's/ .*//' | sort -u; }
+
 _vitrinectl() {
     local program=$1 word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=
     # --name=value is three words here.
@@ -26,11 +28,18 @@ _vitrinectl() {
         -f) [ "${COMP_WORDS[1]}" = record ] && words="webm y4m" ;;
         --cursor) words="embedded hidden" ;;
         --placeholder) words="end picture hold" ;;
+        --remember) words="no session forever" ;;
         esac
         if [ -z "$words" ]; then
             case ${COMP_WORDS[1]}:$word in
             *:-*) words=$(_vitrinectl_options "$program" "${COMP_WORDS[1]}") ;;
             mute:*) words="on off toggle" ;;
+            forget:*)
+                # An identity is three words here, because of its colon.
+                [ "$word" = : ] && word=
+                [[ $before = : || ${COMP_WORDS[COMP_CWORD]} = : ]] && words=$(_vitrinectl_programs "$program" | sed 's/^[^:]*://')
+                [ -n "$words" ] || words=$(_vitrinectl_programs "$program")
+                ;;
             record:*)
                 mapfile -t COMPREPLY < <(compgen -f -- "$word")
                 compopt -o filenames 2>/dev/null

@@ -28,6 +28,8 @@ function __vitrinectl_words
             printf '%s\n' $prefix{embedded,hidden}
         case '*:--placeholder'
             printf '%s\n' $prefix{end,picture,hold}
+        case '*:--remember'
+            printf '%s\n' $prefix{no,session,forever}
         case '*'
             if string match -q -- '-*' $token
                 for line in (vitrinectl $verb --help 2>/dev/null | string match -r '^  -.*')
@@ -38,6 +40,8 @@ function __vitrinectl_words
                 end
             else if test $verb = mute
                 printf '%s\n' on off toggle
+            else if test $verb = forget
+                vitrinectl forget --list 2>/dev/null | string replace -r ' .*' ''
             else if test $verb = record
                 __fish_complete_path $token
             end
