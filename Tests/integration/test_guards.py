@@ -50,8 +50,8 @@ def test_the_top_level_has_nothing_else():
 def test_every_file_says_its_licence():
     names = ("*.swift", "*.py", "*.h", "*.modulemap", "*.xml", "*.ini")
     files = [path for folder in ("Sources", "Tests", "dbus") for name in names for path in (TOP / folder).rglob(name)]
-    # Debian's own files have forms of their own.
-    files += [path for path in (TOP / "data").rglob("*") if path.is_file() and "debian" not in path.parts]
+    # Debian's own files have forms of their own, and a picture has no room for it.
+    files += [path for path in (TOP / "data").rglob("*") if path.is_file() and "debian" not in path.parts and path.suffix != ".png"]
     files += [TOP / "data/debian/rules"]
     files += [TOP / "Package.swift", TOP / "Makefile", TOP / ".ci/run", *(path for path in (TOP / "Tests/tools").iterdir() if path.is_file())]
     assert len(files) > 30
