@@ -64,6 +64,10 @@ final class EncodingLoop {
     private var canvas: Canvas?
     private let cursor = CursorImage()
     private var blocks = BlockMap(size: PixelSize(width: 16, height: 16))
+    /// What of the canvas no raw packet has shown yet.
+    private var unsentDamage = Damage.everything
+    /// See ``Packet/period``.
+    private var period = 0
     private var codec: VPXEncoder?
     private var lastTime = Instant(nanoseconds: 0)
     private var lastChange = Instant(nanoseconds: 0)
@@ -163,11 +167,8 @@ final class EncodingLoop {
         let now = Instant.now
         if isCurrent && !wantsKeyFrame && now < limit.due {
             pool.setNextDue(reader, limit.due)
-            // Also who joins may have to wait.
-            if (isRung || isWantedAgain) && limitTimer == nil { armLimitTimer() }
-            return
-        }
-        if let lease = takeNewest() {
+            if isRung && limitTimer == nil { armLimitTimer() }
+        } else if let lease = takeNewest() {
             _ = pool.takeCursor(reader, into: cursor)
             let isChanged = try draw(lease, now)
             let (time, arrival) = EncodingLoop.times(of: lease.info, at: now)
@@ -221,6 +222,7 @@ final class EncodingLoop {
 
     private func noteDrawn(_ now: Instant) -> Bool {
         let isChanged = !blocks.selectsNothing || !isCurrent
+        if options.codec == .raw, let canvas { unsentDamage.merge(isCurrent ? blocks.damage(in: canvas.size) : .everything) }
         isCurrent = true
         if isChanged {
             blocks.noteChanges(at: now)
@@ -292,8 +294,11 @@ final class EncodingLoop {
         guard let canvas else { return }
         let packet = Packet(
             bytes: canvas.packed(), time: max(time, lastTime + .milliseconds(1)), arrival: arrival, isKeyFrame: true,
-            isPlaceholder: isPlaceholder, isRepetition: isRepetition, size: canvas.size)
-        if send(packet) { (isWanted, isWantedAgain) = (false, false) }
+            isPlaceholder: isPlaceholder, isRepetition: isRepetition, size: canvas.size, damage: unsentDamage, period: period)
+        guard send(packet) else { return }
+        (unsentDamage, isWantedAgain) = (.none, false)
+        // Those who have the picture do not take a repetition, and go on waiting for the next one.
+        if !isRepetition { isWanted = false }
     }
 
     /// Sends a packet, unless it shows a picture and the placeholder was asked for meanwhile, or one that was withdrawn.
@@ -343,12 +348,16 @@ final class EncodingLoop {
         self.isHidden = isHidden
         isCurrent = false
         wantsKeyFrame = true
+        if isHidden { period += 1 }
     }
 
     /// Shows the placeholder to those who have had a picture, once, and again when a key frame is asked for.
     private func sendPlaceholder() throws(EncodingError) {
         guard !options.holdsOnPlaceholder, let canvas, shown != .nothing else { return }
-        if shown != .placeholder { try canvas.drawPlaceholder() }
+        if shown != .placeholder {
+            try canvas.drawPlaceholder()
+            unsentDamage = .everything
+        }
         if let codec {
             guard wantsKeyFrame || shown != .placeholder else { return }
             try encode(with: codec, VPXEncoder.Request(isKeyFrame: true), at: .now, isPlaceholder: true)

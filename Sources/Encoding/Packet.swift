@@ -18,13 +18,18 @@ public final class Packet: Sendable {
     public let isRepetition: Bool
     /// Pixels; the same for all packets of an encoding.
     public let size: PixelSize
+    /// What may look different from the packet before, of raw pictures.
+    public let damage: Damage
+    /// Which of the times it belongs to that a mute, or the end of a broadcast, divides an encoding into.
+    public let period: Int
 
     /// A packet of those bytes.
     public init(
         bytes: [UInt8], time: Instant, arrival: Instant? = nil, isKeyFrame: Bool, isPlaceholder: Bool = false, isRepetition: Bool = false,
-        size: PixelSize
+        size: PixelSize, damage: Damage = .everything, period: Int = 0
     ) {
         (self.bytes, self.time, self.arrival, self.size) = (bytes, time, arrival, size)
         (self.isKeyFrame, self.isPlaceholder, self.isRepetition) = (isKeyFrame, isPlaceholder, isRepetition)
+        (self.damage, self.period) = (damage, period)
     }
 }

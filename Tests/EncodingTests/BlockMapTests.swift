@@ -13,6 +13,26 @@ import Testing
         #expect((map.columns, map.rows) == (3, 1))
     }
 
+    @Test func selectedBlocksAreRectangles() {
+        let size = PixelSize(width: 330, height: 200)
+        var map = BlockMap(size: size)
+        #expect(map.damage(in: size) == .none)
+        func select(_ column: Int, _ row: Int) { map.selected[row * map.columns + column] = 1 }
+        for row in 2..<5 {
+            for column in 3..<7 { select(column, row) }
+            select(20, row)
+        }
+        select(20, 12)
+        var expected = Damage()
+        for rect in [
+            PixelRect(x: 48, y: 32, width: 64, height: 48), PixelRect(x: 320, y: 32, width: 10, height: 48),
+            PixelRect(x: 320, y: 192, width: 10, height: 8),
+        ] { expected.insert(rect) }
+        #expect(map.damage(in: size) == expected)
+        map.selectAll()
+        #expect(map.damage(in: size) == Damage(PixelRect(size)))
+    }
+
     @Test func blurredBlocksBecomeSharpInAFewSteps() {
         var map = BlockMap(size: PixelSize(width: 64, height: 64))
         map.selectAll()
