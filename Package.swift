@@ -43,6 +43,7 @@ let package = Package(
         .target(
             name: "Contract",
             path: "dbus",
+            exclude: ["frames.md"],
             resources: [
                 .embedInCode("org.vitrine.ScreenShare1.Agent.xml"),
                 .embedInCode("org.vitrine.ScreenShare1.Track.xml"),
@@ -74,7 +75,7 @@ let package = Package(
         tests("CaptureTests", ["Capture", "Frames", "Loop", "CAllocations", "CLinux", "CPipeWire"]),
         tests("EncodingTests", ["Encoding", "Frames", "Loop"]),
         tests("MatroskaTests", ["Matroska"]),
-        tests("StreamsTests", ["Streams", "Encoding", "Frames", "Loop"]),
+        tests("StreamsTests", ["Streams", "Encoding", "Frames", "Loop", "CLinux"]),
         tests("ChoicesTests", ["Choices", "Loop"]),
         tests("AgentTests", ["Agent", "Contract", "DBus", "Loop"]),
         tests("ControlTests", ["vitrinectl", "Contract", "Matroska", "DBus", "Loop"]),

@@ -301,7 +301,7 @@ extension Preset {
 private enum Capabilities {
     private static let own: [(String, Bool)] = [
         ("vp9", true), ("ivf", true),
-        ("frames", false),
+        ("frames", true),
         ("crop", true), ("masks", true),
         ("multiple", false),
         ("system-audio", false), ("microphone", false),

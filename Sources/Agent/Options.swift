@@ -254,8 +254,8 @@ struct StartOptions: Equatable, Sendable {
 /// The options of `Subscribe`.
 struct SubscribeOptions: Equatable, Sendable {
     enum Format: String, Sendable {
-        case webm, ivf, y4m
-        var isRaw: Bool { self == .y4m }
+        case webm, ivf, y4m, frames
+        var isRaw: Bool { self == .y4m || self == .frames }
     }
     enum Placeholder: String, Sendable { case picture, hold, end }
 
@@ -272,7 +272,6 @@ struct SubscribeOptions: Equatable, Sendable {
     init(_ options: [String: Value]) throws(AgentError) {
         var reader = OptionReader(options)
         if let name = try reader.takeString("format") {
-            if name == "frames" { throw .unsupported("format \"frames\"", "this version has webm, ivf and y4m") }
             guard let known = Format(rawValue: name) else { throw .invalid("format", "is \"\(name)\"; there are webm, ivf, y4m, frames") }
             format = known
         }

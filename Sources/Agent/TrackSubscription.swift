@@ -112,6 +112,7 @@ extension SubscribeOptions {
         case .webm: options.format = .webm
         case .ivf: options.format = .ivf
         case .y4m: options.format = .y4m
+        case .frames: options.format = .frames
         }
         options.codec = codec
         switch placeholder {

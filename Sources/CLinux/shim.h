@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@ static inline int clinux_set_thread_name(const char *name) { return prctl(PR_SET
 static inline int clinux_set_mmap_threshold(int bytes) { return mallopt(M_MMAP_THRESHOLD, bytes); }
 static inline int clinux_gettid(void) { return (int)syscall(SYS_gettid); }
 static inline int clinux_pipe(int ends[2]) { return (int)syscall(SYS_pipe2, ends, O_CLOEXEC); }
+static inline int clinux_seqpacket_pair(int ends[2]) { return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends); }
 static inline int clinux_set_pipe_size(int fd, int bytes) { return fcntl(fd, 1031 /* F_SETPIPE_SZ */, bytes); }
 static inline int clinux_get_pipe_size(int fd) { return fcntl(fd, 1032 /* F_GETPIPE_SZ */); }
 static inline int clinux_add_seals(int fd, int seals) { return fcntl(fd, 1033 /* F_ADD_SEALS */, seals); }
@@ -27,4 +29,8 @@ static inline int clinux_add_seals(int fd, int seals) { return fcntl(fd, 1033 /*
 enum {
     CLINUX_MFD_CLOEXEC = 0x1,
     CLINUX_MFD_ALLOW_SEALING = 0x2,
+    CLINUX_SEAL_SEAL = 0x1,
+    CLINUX_SEAL_SHRINK = 0x2,
+    CLINUX_SEAL_GROW = 0x4,
+    CLINUX_SEAL_FUTURE_WRITE = 0x10,
 };

@@ -270,6 +270,9 @@ public final class FramePool: Sendable {
         return FrameLease(pool: self, slot: slot, info: info, planes: planes)
     }
 
+    /// The number of the newest frame that was published; 0 before the first.
+    public var newestSequence: UInt64 { state.withLock { $0.lastSequence } }
+
     /// Notes how long a frame took from its arrival to the packet.
     public func noteLatency(_ duration: Duration) { latency.withLock { $0.add(duration) } }
 

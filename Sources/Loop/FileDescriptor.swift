@@ -30,10 +30,18 @@ public final class FileDescriptor: Sendable {
 
     /// A pipe, both ends close-on-exec and blocking.
     public static func pipe() throws(Errno) -> (reading: FileDescriptor, writing: FileDescriptor) {
+        let ends = try pair { clinux_pipe($0) }
+        return (reading: ends.0, writing: ends.1)
+    }
+
+    /// Two connected local sockets that keep messages apart, both close-on-exec and blocking.
+    public static func messageSockets() throws(Errno) -> (FileDescriptor, FileDescriptor) { try pair { clinux_seqpacket_pair($0) } }
+
+    private static func pair(_ make: (UnsafeMutablePointer<Int32>) -> Int32) throws(Errno) -> (FileDescriptor, FileDescriptor) {
         var ends: (Int32, Int32) = (-1, -1)
         try withUnsafeMutablePointer(to: &ends) { pointer throws(Errno) in
             try pointer.withMemoryRebound(to: Int32.self, capacity: 2) { numbers throws(Errno) in
-                _ = try Errno.check { clinux_pipe(numbers) }
+                _ = try Errno.check { make(numbers) }
             }
         }
         return (FileDescriptor(owning: ends.0), FileDescriptor(owning: ends.1))

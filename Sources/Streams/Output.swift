@@ -24,12 +24,15 @@ final class Output {
     let encoding: EncodingID
     private let descriptor: FileDescriptor
     private let isRaw: Bool
-    private var muxer: any Muxer
     private let counters: StreamCounters
-    private var queue = PacketQueue()
+    private let sink: any Sink
+    /// The same, of a stream whose pictures are in shared memory.
+    let frames: FrameSink?
     var watch: Watch?
     /// Ends it when its reader does not read.
     var deadline: Timer?
+    /// Takes all slots back from a reader that holds them for too long.
+    var patience: Timer?
 
     private(set) var hasStarted = false
     private(set) var isPaused: Bool
@@ -40,21 +43,39 @@ final class Output {
     /// ... and is written.
     var isClosing = false
 
-    init(_ request: WriterCommand.Addition) {
+    /// - Parameter pool: where the pictures come from.
+    init(_ request: WriterCommand.Addition, _ pool: FramePool) {
         (id, encoding, descriptor, counters) = (request.id, request.encoding, request.descriptor, request.counters)
         isRaw = request.options.encoding == .raw
-        muxer = request.options.makeMuxer()
+        if let muxer = request.options.makeMuxer() {
+            (sink, frames) = (PipeSink(request.descriptor, muxer, isRaw: isRaw), nil)
+        } else {
+            let frames = FrameSink(request.descriptor, pool, request.counters)
+            (sink, self.frames) = (frames, frames)
+        }
         isPaused = request.isPaused
     }
 
     var rawDescriptor: Int32 { descriptor.raw }
-    var isDrained: Bool { queue.isEmpty }
+    /// What its descriptor is watched for while nothing waits to be written.
+    var interest: Readiness { sink.readsReplies ? .read : [] }
+    var isDrained: Bool { sink.isDrained }
+    /// Whether a raw picture would be taken now.
+    var isReady: Bool { !isPaused && !isClosing && sink.isReady }
     /// Whether it would take a key frame now and has none coming.
-    var needsKeyFrame: Bool { !isRaw && isBehind && !isPaused && queue.byteCount <= Output.greatestQueue / 2 }
+    var needsKeyFrame: Bool { !isRaw && isBehind && !isPaused && sink.queuedBytes <= Output.greatestQueue / 2 }
 
     func setPaused(_ isPaused: Bool) {
         self.isPaused = isPaused
-        if isPaused { isBehind = true }
+        guard isPaused else { return }
+        isBehind = true
+        frames?.forget()
+    }
+
+    /// Has the picture that is shown come again, whole.
+    func refresh() {
+        isBehind = true
+        frames?.refresh()
     }
 
     /// Queues a packet, unless this reader cannot have it.
@@ -62,37 +83,43 @@ final class Output {
     /// - Returns: whether it was queued.
     func accept(_ delivery: Delivery) -> Bool {
         let packet = delivery.packet
+        sink.note(packet)
         if isPaused || isClosing {
             isBehind = true
             return false
         }
         if packet.isPlaceholder && !hasStarted { return false }
         if packet.isRepetition && !(isRaw ? isBehind || lastRequest != nil : lastRequest != nil && !isBehind) { return false }
-        guard isBehind ? packet.isKeyFrame : true, hasRoom(for: packet) else {
+        guard isBehind ? packet.isKeyFrame : true, sink.hasRoom(for: packet) else {
             isBehind = true
-            if hasStarted && !packet.isRepetition { counters.addCoalesced() }
+            // A reader of frames is asked at another time what it has missed.
+            if hasStarted && !packet.isRepetition && frames == nil { counters.addCoalesced(1) }
             return false
         }
         isBehind = false
         hasStarted = true
-        queue.append(delivery, behind: muxer.prefix(of: packet))
+        sink.append(delivery)
         return true
     }
 
-    /// Writes what the pipe takes.
-    func write() -> PacketQueue.Outcome {
-        let (outcome, byteCount) = queue.write(to: descriptor.raw) { delivery in
-            counters.addSent(isKeyFrame: delivery.packet.isKeyFrame)
+    /// Writes what goes without waiting.
+    func write() -> WriteOutcome {
+        let (outcome, byteCount) = sink.write { delivery, isKeyFrame in
+            counters.addSent(isKeyFrame: isKeyFrame)
             delivery.arrive()
         }
         counters.addBytes(byteCount)
-        counters.setQueuedBytes(queue.byteCount)
-        watch?.interest = outcome == .full ? .write : []
+        counters.setQueuedBytes(sink.queuedBytes)
+        watch?.interest = outcome == .full ? interest.union(.write) : interest
         return outcome
     }
 
-    /// One picture at a time of raw ones; of others as many as fit, and one of any size.
-    private func hasRoom(for packet: Packet) -> Bool {
-        queue.isEmpty || !isRaw && queue.byteCount + packet.bytes.count <= Output.greatestQueue
+    /// Reads what the reader says.
+    ///
+    /// - Returns: whether it goes on.
+    func readReplies() -> Bool {
+        guard let frames else { return true }
+        defer { counters.setQueuedBytes(frames.queuedBytes) }
+        return frames.readReplies()
     }
 }

@@ -22,16 +22,6 @@ final class Delivery {
 
 /// The packets that wait for one reader, each behind the bytes that its muxer puts before it. Whole packets only.
 struct PacketQueue {
-    /// How a write ended.
-    enum Outcome {
-        /// Everything is written.
-        case drained
-        /// The reader has to read first.
-        case full
-        /// Nobody will ever read.
-        case readerGone
-    }
-
     private struct Entry {
         let prefix: [UInt8]
         let delivery: Delivery
@@ -57,7 +47,7 @@ struct PacketQueue {
     ///
     /// - Parameter finished: called for each packet that is written in full now.
     /// - Returns: how it ended, and how many bytes were written.
-    mutating func write(to descriptor: Int32, _ finished: (Delivery) -> Void) -> (outcome: Outcome, byteCount: Int) {
+    mutating func write(to descriptor: Int32, _ finished: (Delivery) -> Void) -> (outcome: WriteOutcome, byteCount: Int) {
         var sum = 0
         while head < entries.count {
             let count = PacketQueue.write(entries[head], to: descriptor)

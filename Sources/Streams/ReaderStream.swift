@@ -40,9 +40,10 @@ public final class ReaderStream {
         }
     }
 
-    /// Asks for a picture with which decoding may begin.
+    /// Asks for a picture with which decoding may begin; of frames, for the whole picture once more.
     public func requestKeyFrame() {
-        if !pauses { group?.encoder.requestKeyFrame() }
+        guard !pauses, let group else { return }
+        if options.format == .frames { group.send(.refresh(id)) } else { group.encoder.requestKeyFrame() }
     }
 
     /// Ends the stream: the last picture is written once more at the present time, then the writing end is closed.

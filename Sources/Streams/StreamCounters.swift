@@ -16,7 +16,7 @@ final class StreamCounters: Sendable {
         if isKeyFrame { keyFrames.wrappingAdd(1, ordering: .relaxed) }
     }
 
-    func addCoalesced() { coalesced.wrappingAdd(1, ordering: .relaxed) }
+    func addCoalesced(_ count: UInt64) { coalesced.wrappingAdd(count, ordering: .relaxed) }
 
     func addBytes(_ count: Int) { bytes.wrappingAdd(UInt64(count), ordering: .relaxed) }
 

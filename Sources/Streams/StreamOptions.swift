@@ -28,6 +28,8 @@ public struct StreamOptions: Equatable, Sendable {
         case ivf
         /// Raw pictures, YUV4MPEG2.
         case y4m
+        /// Raw pictures in shared memory, announced on a socket.
+        case frames
     }
 
     /// What comes while there is no real picture.
@@ -66,16 +68,17 @@ public struct StreamOptions: Equatable, Sendable {
     var encoding: Codec {
         switch format {
         case .webm, .ivf: .video(codec)
-        case .y4m: .raw
+        case .y4m, .frames: .raw
         }
     }
 
-    /// A packer for one stream.
-    func makeMuxer() -> any Muxer {
+    /// A packer for one stream; nil when it is no stream of bytes.
+    func makeMuxer() -> (any Muxer)? {
         switch format {
         case .webm: WebMMuxer(codec)
         case .ivf: IVFMuxer(codec)
         case .y4m: Y4MMuxer()
+        case .frames: nil
         }
     }
 }

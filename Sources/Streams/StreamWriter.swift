@@ -23,6 +23,7 @@ enum WriterCommand: Sendable {
     case removeEncoding(EncodingID)
     case add(Addition)
     case setPaused(StreamID, Bool, hasKeyFrameComing: Bool)
+    case refresh(StreamID)
     case finish(StreamID)
     case encoded(EncodingID, EncoderEvent)
 }
@@ -53,6 +54,8 @@ final class StreamWriter {
 
     /// Readers that do not keep up cost the others a key frame at most this often.
     private static let recoveryInterval = Duration.seconds(2)
+    /// How long a reader may hold all slots of its pool while there is a newer picture.
+    private static let greatestHold = Duration.seconds(2)
     /// How long a stream that is to end waits for its reader.
     private static let greatestFarewell = Duration.milliseconds(800)
 
@@ -77,6 +80,7 @@ final class StreamWriter {
         case .removeEncoding(let id): encodings.removeValue(forKey: id)?.recoveryTimer?.cancel()
         case .add(let addition): add(addition)
         case .setPaused(let id, let isPaused, let hasKeyFrameComing): setPaused(id, isPaused, hasKeyFrameComing: hasKeyFrameComing)
+        case .refresh(let id): refresh(id)
         case .finish(let id): finish(id)
         case .encoded(let id, .packet(let packet)): if let encoding = encodings[id] { deliver(packet, encoding) }
         case .encoded(let id, .repeated(let request)): if let encoding = encodings[id] { noteRepetition(request, encoding) }
@@ -89,15 +93,15 @@ final class StreamWriter {
 
     private func add(_ addition: WriterCommand.Addition) {
         guard let encoding = encodings[addition.encoding] else { return }
-        let output = Output(addition)
+        let output = Output(addition, encoding.pool)
         encoding.outputs.append(output)
         outputs[output.id] = output
-        // Nothing is asked for: a reader that goes away is an error, which is always told.
-        output.watch = loop.watch(output.rawDescriptor, for: []) { [unowned self, unowned output] readiness in
+        // A reader that goes away is an error, which is told without being asked for.
+        output.watch = loop.watch(output.rawDescriptor, for: output.interest) { [unowned self, unowned output] readiness in
             if readiness.contains(.error) || readiness.contains(.hangUp) {
                 end(output, .readerGone)
             } else {
-                write(output, encoding)
+                serve(output, encoding, readiness)
             }
         }
         if let failure = encoding.failure {
@@ -117,20 +121,44 @@ final class StreamWriter {
         if output.isPaused { return }
         switch encoding.codec {
         case .video: encoding.encoder.requestKeyFrame()
-        case .raw: if output.isDrained { encoding.encoder.requestPicture(again: output.isBehind) }
+        case .raw:
+            if output.isReady {
+                encoding.encoder.requestPicture(again: output.isBehind)
+            } else {
+                awaitRelease(output, encoding)
+            }
+        }
+    }
+
+    /// Has a reader that holds all its slots for too long go on without them, as soon as there is a newer picture.
+    private func awaitRelease(_ output: Output, _ encoding: Encoding) {
+        guard output.patience == nil, let frames = output.frames, frames.mayBeTakenBack else { return }
+        output.patience = loop.after(StreamWriter.greatestHold) { [unowned self, unowned output, unowned frames] in
+            output.patience = nil
+            frames.takeBack()
+            ask(for: output, encoding)
         }
     }
 
     private func setPaused(_ id: StreamID, _ isPaused: Bool, hasKeyFrameComing: Bool) {
         guard let output = outputs[id], output.isPaused != isPaused, let encoding = encodings[output.encoding] else { return }
         output.setPaused(isPaused)
+        output.patience?.cancel()
+        output.patience = nil
         if !isPaused, encoding.codec == .raw || !hasKeyFrameComing { ask(for: output, encoding) }
+    }
+
+    private func refresh(_ id: StreamID) {
+        guard let output = outputs[id], let encoding = encodings[output.encoding] else { return }
+        output.refresh()
+        ask(for: output, encoding)
     }
 
     private func end(_ output: Output, _ reason: StreamEnd) {
         guard outputs.removeValue(forKey: output.id) != nil else { return }
         output.watch?.cancel()
         output.deadline?.cancel()
+        output.patience?.cancel()
         encodings[output.encoding]?.outputs.removeAll { $0 === output }
         reports.send(.ended(output.id, reason))
     }
@@ -142,16 +170,34 @@ final class StreamWriter {
         // Over a copy: a reader that is found to be gone is taken out.
         for output in encoding.outputs {
             let isFirst = !output.hasStarted
-            guard output.accept(delivery) else { continue }
+            guard output.accept(delivery) else {
+                // It asked for a real picture, and this was the answer.
+                if encoding.codec == .raw, packet.isPlaceholder, output.isReady { encoding.encoder.requestPicture(again: false) }
+                continue
+            }
             if isFirst { reports.send(.started(output.id, packet.size, epoch: packet.time)) }
             write(output, encoding)
         }
+    }
+
+    private func serve(_ output: Output, _ encoding: Encoding, _ readiness: Readiness) {
+        if readiness.contains(.read) {
+            guard output.readReplies() else { return end(output, .readerGone) }
+            if output.isReady {
+                output.patience?.cancel()
+                output.patience = nil
+            }
+        }
+        write(output, encoding)
     }
 
     private func write(_ output: Output, _ encoding: Encoding) {
         switch output.write() {
         case .readerGone:
             end(output, .readerGone)
+            return
+        case .failed(let reason):
+            end(output, .failed(reason))
             return
         case .drained:
             if output.isClosing {

@@ -47,21 +47,21 @@ public final class TrackStreams {
     /// Makes a stream, which begins with the first picture that there is.
     ///
     /// - Parameter events: called on the main loop.
-    /// - Returns: the stream, and the reading end of its pipe. Drop the latter once it was handed over: while it is open anywhere the reader seems to live.
+    /// - Returns: the stream, and the reading end of its pipe or socket. Drop the latter once it was handed over: while it is open anywhere the reader seems to live.
     public func subscribe(
         _ options: StreamOptions = StreamOptions(), _ events: @escaping (StreamEvent) -> Void
     ) throws(StreamsError) -> (stream: ReaderStream, reading: FileDescriptor) {
         if isClosed || streams.isShutDown { throw .closed }
-        if options.format == .y4m, readers.count(where: { $0.options.format == .y4m }) >= TrackStreams.greatestRawReaderCount {
+        if options.encoding == .raw, readers.count(where: { $0.options.encoding == .raw }) >= TrackStreams.greatestRawReaderCount {
             throw .rawReaderLimit(TrackStreams.greatestRawReaderCount)
         }
-        let pipe = try TrackStreams.makePipe(options.format)
+        let channel = try TrackStreams.makeChannel(options.format)
         let group = try self.group(for: options)
         let stream = ReaderStream(streams.makeStreamID(), options, in: group, events)
         readers.append(stream)
         streams.register(stream, of: self)
-        group.add(stream, writingTo: pipe.writing)
-        return (stream, pipe.reading)
+        group.add(stream, writingTo: channel.writing)
+        return (stream, channel.reading)
     }
 
     /// Ends the streams that end with the broadcast.
@@ -135,10 +135,16 @@ public final class TrackStreams {
         return started
     }
 
-    /// A pipe whose writing end never blocks. It is large enough for most pictures, so that few wake the writer twice.
-    private static func makePipe(_ format: StreamOptions.Format) throws(StreamsError) -> (reading: FileDescriptor, writing: FileDescriptor)
-    {
+    /// A pipe or a pair of sockets whose writing end never blocks. A pipe is large enough for most pictures, so that few wake the writer twice.
+    private static func makeChannel(
+        _ format: StreamOptions.Format
+    ) throws(StreamsError) -> (reading: FileDescriptor, writing: FileDescriptor) {
         do throws(Errno) {
+            if format == .frames {
+                let sockets = try FileDescriptor.messageSockets()
+                try sockets.1.setNonBlocking()
+                return (reading: sockets.0, writing: sockets.1)
+            }
             let pipe = try FileDescriptor.pipe()
             try pipe.writing.setNonBlocking()
             // A user may have 64 MiB of pipes in all: refused is no harm.

@@ -130,8 +130,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("format", Value.string("avi"), "InvalidArgs"), ("format", .string("frames"), "Unsupported"),
-        ("codec", .string("av1"), "InvalidArgs"),
+        ("format", Value.string("avi"), "InvalidArgs"), ("codec", .string("av1"), "InvalidArgs"),
         ("placeholder", .string("black"), "InvalidArgs"),
         ("sound", .bool(true), "InvalidArgs"),
     ])

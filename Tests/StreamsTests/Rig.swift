@@ -66,12 +66,13 @@ extension StreamOptions {
         StreamOptions(), StreamOptions(codec: .vp9), StreamOptions(format: .ivf), StreamOptions(format: .ivf, codec: .vp9),
     ]
 
-    /// What ffmpeg tells the format by.
+    /// What ffmpeg tells the format by; "" of one that is no file.
     var suffix: String {
         switch format {
         case .webm: ".webm"
         case .ivf: ".ivf"
         case .y4m: ".y4m"
+        case .frames: ""
         }
     }
 }

@@ -45,7 +45,6 @@ WRONG_SUBSCRIBE_VALUES = [
     ("format", v("s", "gif")), ("codec", v("s", "av1")), ("placeholder", v("s", "cat")), ("bitrate", v("u", 1)), ("fps", v("u", 1 << 31)),
     ("max-size", v("(uu)", (1 << 20, 1))), ("preset", v("s", "h720p")), ("wait", v("b", True)), ("frobnicate", v("b", False)),
 ]
-UNBUILT_FORMATS = [("format", v("s", "frames"))]
 
 
 def name_of(case):
@@ -254,14 +253,6 @@ def test_wrong_subscribe_type(agent, track, key):
     other = v("s", "x") if SUBSCRIBE_DEFAULTS[key].get_type_string() != "s" else v("u", 1)
     error = refused(track.subscribe, **{key: other})
     assert error.name == INVALID and key in error.message and SUBSCRIBE_DEFAULTS[key].get_type_string() in error.message
-    assert track.get("Subscriptions") == []
-
-
-@pytest.mark.parametrize("case", UNBUILT_FORMATS, ids=name_of)
-def test_format_not_possible_here(agent, track, case):
-    """A format or codec that this version has not is Unsupported naming it."""
-    error = refused(track.subscribe, **dict([case]))
-    assert error.name == UNSUPPORTED and case[1].get_string() in error.message
     assert track.get("Subscriptions") == []
 
 

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+import Encoding
+
+/// How a write ended.
+enum WriteOutcome: Equatable {
+    /// Everything is written.
+    case drained
+    /// The reader has to read first.
+    case full
+    /// Nobody will ever read.
+    case readerGone
+    /// There is no memory or descriptor for what the reader must have; in words.
+    case failed(String)
+}
+
+/// What takes one stream's packets to its reader, without ever waiting for it.
+///
+/// Thread: the writer's.
+protocol Sink: AnyObject {
+    /// Bytes that wait for the reader.
+    var queuedBytes: Int { get }
+    /// Whether all that was appended is written.
+    var isDrained: Bool { get }
+    /// Whether a raw picture would be taken now.
+    var isReady: Bool { get }
+    /// Whether the reader has something to say.
+    var readsReplies: Bool { get }
+
+    /// Notes a packet of the encoding, whether it is for this reader or not. Each comes here first, in order.
+    func note(_ packet: Packet)
+    /// Whether the reader can have this packet.
+    func hasRoom(for packet: Packet) -> Bool
+    func append(_ delivery: Delivery)
+    /// Writes what goes without waiting.
+    ///
+    /// - Parameter finished: called for each packet that is written in full now.
+    /// - Returns: how it ended, and how many bytes were written.
+    func write(_ finished: (Delivery, _ isKeyFrame: Bool) -> Void) -> (outcome: WriteOutcome, byteCount: Int)
+}
