@@ -1,0 +1,583 @@
+# SPDX-License-Identifier: MIT
+"""Streams of the format `frames`: pictures in shared memory, read by the example readers in Python and C against the real pipeline."""
+
+import errno
+import fcntl
+import mmap
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy
+import pytest
+
+import picture
+from contract import refused
+from frames_reader import FramesReader
+from harness import ERROR, frames
+from processes import wait_until
+from screen import TestScreen
+
+HERE = Path(__file__).parent
+SLOTS = 4
+PLACEHOLDER = 1
+
+
+class Reader(FramesReader):
+    """The example reader, which keeps all descriptors, and copies what it is shown."""
+
+    def __init__(self, subscription):
+        super().__init__(subscription.descriptor)
+        subscription.descriptor = None
+        self.subscription = subscription
+
+    def has_something(self, seconds=0.0):
+        return bool(select.select([self.socket], [], [], seconds)[0])
+
+    def take(self):
+        """The next frame as (frame, planes as arrays that are copies), released at once; None at the end."""
+        frame = self.receive()
+        if frame is None:
+            return None
+        planes = copies(frame)
+        self.release(frame)
+        return frame, planes
+
+    def take_until(self, condition):
+        """Takes frames until one meets a condition, which gets frame and planes."""
+        while taken := self.take():
+            if condition(*taken):
+                return taken
+        raise AssertionError("the stream has ended")
+
+    def take_all(self):
+        """What is left of a stream that ends."""
+        return list(iter(self.take, None))
+
+    def close(self):
+        self.socket.close()
+
+
+def copies(frame):
+    half = (frame.width + 1) // 2
+    planes = []
+    for plane, stride, width in zip(frame.planes, (frame.strides[0], frame.strides[1], frame.strides[1]), (frame.width, half, half)):
+        planes.append(numpy.frombuffer(plane, numpy.uint8).reshape(-1, stride)[:, :width].copy())
+    return planes
+
+
+def reading(planes):
+    return picture.read(picture.rgb(*planes))
+
+
+def number(planes):
+    return reading(planes).number
+
+
+def covered(frame):
+    """Where a frame may have changed, as an array of truth."""
+    mask = numpy.zeros((frame.height, frame.width), bool)
+    for x, y, width, height in frame.damage:
+        mask[y:y + height, x:x + width] = True
+    return mask
+
+
+def changed(one, other):
+    """Where two pictures differ, chroma included."""
+    height, width = one[0].shape
+    mask = one[0] != other[0]
+    for first, second in zip(one[1:], other[1:]):
+        mask |= numpy.repeat(numpy.repeat(first != second, 2, 0), 2, 1)[:height, :width]
+    return mask
+
+
+def agent_memory(session):
+    """The agent's own pages, those of shared memory included."""
+    status = Path(f"/proc/{session.agent_process.pid}/status").read_text()
+    return sum(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(("RssAnon", "RssShmem")))
+
+
+def agent_descriptors(session):
+    return len(os.listdir(f"/proc/{session.agent_process.pid}/fd"))
+
+
+def pools_of(session):
+    """How many pools the agent has mapped."""
+    return Path(f"/proc/{session.agent_process.pid}/maps").read_text().count("vitrine-frames")
+
+
+@pytest.fixture
+def track(me, screen):
+    """The desktop track, listening, in front of a small screen."""
+    screen.configure(size=(640, 360))
+    me.desktop.start_capture()
+    return me.desktop
+
+
+@pytest.fixture
+def read(track):
+    """`read(...)` subscribes and returns a reader; all are closed after the test."""
+    readers = []
+
+    def subscribe(on=None, **options):
+        readers.append(Reader((on or track).subscribe(format="frames", **options)))
+        return readers[-1]
+
+    yield subscribe
+    for reader in readers:
+        reader.close()
+    # An encoder that rests would keep its size for the next test.
+    track.wait_until("Subscriptions", [])
+
+
+# Pictures
+
+
+def test_pictures_are_those_of_the_screen(track, screen, read):
+    """Numbers in the pictures rise, their times and sequence too, the damage covers all that differs from the picture before."""
+    reader = read()
+    assert not reader.has_something(0.3), "nothing comes before the first picture"
+    track.start_broadcast(wait=True)
+    taken = [reader.take() for _ in range(40)]
+    assert reader.subscription.get("Size") == (640, 360)
+    assert (reader.subscription.get("Format"), reader.subscription.get("Codec")) == ("frames", "")
+    readings = [reading(planes) for _, planes in taken]
+    assert all((one.size, one.orientation, one.channels) == ((640, 360), "normal", "rgb") for one in readings)
+    assert all(one.number < next.number for one, next in zip(readings, readings[1:]))
+    shown = [frame for frame, _ in taken]
+    assert shown[0].sequence == 1
+    assert all(one.sequence < next.sequence and one.time < next.time for one, next in zip(shown, shown[1:]))
+    assert shown[0].time // 1000 == reader.subscription.get("Epoch")
+    assert shown[0].damage == [(0, 0, 640, 360)] and {frame.flags for frame in shown} == {0}
+    assert {frame.pool for frame in shown} == {1} and {frame.slot for frame in shown} <= set(range(SLOTS))
+    for (_, before), (frame, planes) in zip(taken, taken[1:]):
+        assert not (changed(before, planes) & ~covered(frame)).any()
+    statistics = reader.subscription.statistics
+    assert statistics["sent"] >= 40 and statistics["bytes"] > 40 * 640 * 360 * 3 // 2 and 1 <= statistics["keyframes"] < 5
+    assert statistics["sent"] + statistics["coalesced"] >= shown[-1].sequence
+
+
+def test_colours(track, screen, read):
+    """Pure colours on the screen are those of BT.601, limited range, sample by sample."""
+    reader = read()
+    track.start_broadcast(wait=True)
+    _, planes = reader.take()
+    golden = {"red": (81, 90, 240), "green": (145, 54, 34), "blue": (41, 240, 110), "white": (235, 128, 128)}
+    for column, row, name in picture.CORNERS:
+        x, y = (column + 1) * 640 // picture.COLUMNS, (row + 1) * 360 // picture.ROWS
+        found = (planes[0][y, x], planes[1][y // 2, x // 2], planes[2][y // 2, x // 2])
+        assert all(abs(int(one) - wanted) <= 1 for one, wanted in zip(found, golden[name])), (name, found)
+
+
+def test_damage_of_typing_is_small(track, screen, read):
+    """Where one line of text changes the rectangles are a small part of the picture, and cover each change."""
+    screen.configure(size=(1280, 720), workload="typing", fps=10)
+    reader = read()
+    track.start_broadcast(wait=True)
+    _, before = reader.take()
+    shares = []
+    for _ in range(15):
+        frame, planes = reader.take()
+        assert not (changed(before, planes) & ~covered(frame)).any()
+        shares.append(covered(frame).mean())
+        before = planes
+    # The frame's number and its digits change too.
+    assert sorted(shares)[len(shares) // 2] < 0.2, shares
+
+
+def test_limits_and_shape(track, screen, read):
+    """`max-size` and `fps` count; the size stays, another source's picture is scaled into it with bars around."""
+    small, whole = read(max_size=(320, 320), fps=5), read()
+    track.start_broadcast(wait=True)
+    taken = [small.take() for _ in range(6)]
+    assert {(frame.width, frame.height) for frame, _ in taken} == {(320, 180)}
+    times = [frame.time for frame, _ in taken]
+    assert (times[-1] - times[1]) / 4 > 170e6, times
+    whole.take()
+    for size in ((320, 400), (1000, 200), (640, 360)):
+        screen.set_size(*size)
+        frame, planes = whole.take_until(lambda _, planes: (one := reading(planes)) and one.size == size)
+        assert (frame.width, frame.height, frame.pool) == (640, 360, 1)
+        x, y, width, height = reading(planes).box
+        assert abs(width / height / (size[0] / size[1]) - 1) < 0.06
+        assert abs((640 - width) / 2 - x) <= 4 and abs((360 - height) / 2 - y) <= 4
+
+
+def test_late_subscriber_and_request(track, screen, read):
+    """Of a still screen a new reader gets the picture at once, and whoever asks for a key frame gets it once more, whole. Then nothing comes."""
+    screen.configure(workload="still")
+    track.start_broadcast(wait=True)
+    first = read()
+    shown = number(first.take()[1])
+    for _ in range(3):
+        late = read()
+        frame, planes = late.take()
+        assert number(planes) == shown and frame.damage == [(0, 0, 640, 360)]
+        late.subscription.call("RequestKeyFrame")
+        frame, planes = late.take()
+        assert number(planes) == shown and frame.damage == [(0, 0, 640, 360)] and frame.sequence == 2
+        assert late.subscription.statistics["keyframes"] == 2
+    assert not first.has_something(0.5)
+
+
+# Life
+
+
+def test_stop_start_mute_and_pause(track, screen, read):
+    """The socket outlives stopping, starting, muting and pausing; each time later pictures come in another pool, and all times grow."""
+    reader = read()
+    sequence, time_before, pool = 0, 0, 1
+
+    def check(frame):
+        nonlocal sequence, time_before
+        assert frame.sequence > sequence and frame.time > time_before
+        sequence, time_before = frame.sequence, frame.time
+
+    for _ in range(2):
+        track.start_broadcast(wait=True)
+        for _ in range(5):
+            frame, planes = reader.take_until(lambda frame, _: check(frame) or frame.flags == 0)
+            assert frame.pool == pool and reading(planes)
+        track.stop_broadcast()
+        frame, planes = reader.take_until(lambda frame, _: check(frame) or frame.flags == PLACEHOLDER)
+        pool += 1
+        assert frame.pool == pool and reading(planes) is None and frame.damage == [(0, 0, 640, 360)]
+    track.start_broadcast(wait=True)
+    reader.take_until(lambda frame, _: check(frame) or frame.flags == 0)
+    track.mute()
+    frame, _ = reader.take_until(lambda frame, _: check(frame) or frame.flags == PLACEHOLDER)
+    pool += 1
+    assert frame.pool == pool
+    first = screen.streams[0]["number"]
+    screen.wait_until("Streams", lambda streams: streams[0]["number"] > first + 30)
+    assert not reader.has_something()
+    track.mute(False)
+    frame, planes = reader.take()
+    check(frame)
+    assert number(planes) > first + 20 and frame.pool == pool
+    reader.subscription.set("Paused", "b", True)
+    # What the writer had in hand when it was told.
+    while reader.has_something(0.3):
+        check(reader.take()[0])
+    reader.subscription.set("Paused", "b", False)
+    frame, _ = reader.take()
+    check(frame)
+    assert frame.pool == pool + 1 and frame.damage == [(0, 0, 640, 360)]
+    reader.subscription.unsubscribe()
+    *rest, (last, _) = reader.take_all()
+    assert last.damage == [] and last.flags == 0
+    for frame, _ in [*rest, (last, None)]:
+        check(frame)
+
+
+@pytest.mark.parametrize("placeholder", ["hold", "end"])
+def test_placeholders(track, screen, read, placeholder):
+    """`hold` sends nothing while nothing is broadcast; `end` ends the stream with the broadcast, after the last picture once more."""
+    reader = read(placeholder=placeholder)
+    track.start_broadcast(wait=True)
+    for _ in range(3):
+        reader.take()
+    track.stop_broadcast()
+    if placeholder == "end":
+        taken = reader.take_all()
+        assert taken[-1][0].damage == [] and {frame.flags for frame, _ in taken} == {0}
+        assert track.get("Subscriptions") == []
+        return
+    while reader.has_something(0.3):
+        assert reader.take()[0].flags == 0
+    track.start_broadcast(wait=True)
+    frame, _ = reader.take()
+    assert (frame.flags, frame.pool) == (0, 2)
+
+
+def test_memory_of_before_shows_nothing_later(me, world, screen):
+    """What a reader keeps stays as it was when it is muted, unsubscribed, disallowed: later pictures are in other memory, the agent lets go of this."""
+    screen.configure(size=(640, 360))
+    own = me.create_track()
+    own.start_capture()
+    client = world.agent()
+    own.allow(client.unique_name)
+    readers = [Reader(client.track(own.path).subscribe(format="frames")) for _ in range(2)]
+    witness = Reader(own.subscribe(format="frames"))
+    own.start_broadcast(wait=True)
+    kept = []
+    for reader in readers:
+        reader.take_until(lambda frame, _: frame.sequence >= 5)
+    own.mute()
+    old = [reader.memory for reader in readers]
+    for reader in readers:
+        reader.take_until(lambda frame, _: frame.flags == PLACEHOLDER)
+    # From here on nothing more may come in it.
+    kept += [(memory, bytes(memory)) for memory in old]
+    wait_until(lambda: pools_of(world) == 3, "nothing but the newest pool of each")
+    own.mute(False)
+    for reader in readers:
+        reader.take_until(lambda frame, _: frame.sequence >= 10)
+    readers[0].subscription.unsubscribe()
+    readers[0].take_all()
+    own.disallow(client.unique_name)
+    readers[1].take_all()
+    kept += [(reader.memory, bytes(reader.memory)) for reader in readers]
+    before = witness.take()[0].sequence
+    witness.take_until(lambda frame, _: frame.sequence >= before + 20)
+    assert all(bytes(memory) == content for memory, content in kept)
+    wait_until(lambda: pools_of(world) <= 1, "the agent has no memory of those who are gone")
+    own.destroy()
+    witness.close()
+
+
+def test_sealed(track, read):
+    """A reader can neither write the memory nor change its size or its seals, by no descriptor, while the agent goes on writing."""
+    reader = read()
+    track.start_broadcast(wait=True)
+    message, descriptors, _, _ = socket.recv_fds(reader.socket, 4096, 1)
+    (descriptor,) = descriptors
+    kind, version, pool, slots, slot_bytes, flags, reserved = struct.unpack("<IIIIQII", message)
+    assert (kind, version, pool, slots, flags, reserved) == (1, 1, 1, SLOTS, 0, 0)
+    assert os.fstat(descriptor).st_size == slots * slot_bytes and slot_bytes % mmap.PAGESIZE == 0
+    F_ADD_SEALS, F_GET_SEALS, SEALS = 1033, 1034, 0x1 | 0x2 | 0x4 | 0x10
+    assert fcntl.fcntl(descriptor, F_GET_SEALS) == SEALS
+    again = os.open(f"/proc/self/fd/{descriptor}", os.O_RDWR)
+    for one in (descriptor, again):
+        for act in (
+            lambda: mmap.mmap(one, 0), lambda: os.pwrite(one, b"x", 0), lambda: os.ftruncate(one, 0), lambda: os.ftruncate(one, 1 << 30),
+            lambda: fcntl.fcntl(one, F_ADD_SEALS, 0x8),
+        ):
+            with pytest.raises(PermissionError):
+                act()
+    reader.memory = memoryview(mmap.mmap(descriptor, 0, prot=mmap.PROT_READ))
+    numbers = [number(reader.take()[1]) for _ in range(5)]
+    assert numbers == sorted(set(numbers))
+    for one in (descriptor, again):
+        os.close(one)
+
+
+# Readers of every kind
+
+
+def test_reader_that_never_releases(world, track, screen, read):
+    """It gets as many frames as there are slots; they are taken back once; then it gets no more. Others get each picture, memory is bounded."""
+    screen.configure(workload="video", fps=60)
+    greedy, good = read(), read()
+    track.start_broadcast(wait=True)
+    held = [greedy.receive() for _ in range(SLOTS)]
+    contents = [copies(frame) for frame in held]
+    assert sorted(frame.slot for frame in held) == list(range(SLOTS)) and {frame.pool for frame in held} == {1}
+    old = greedy.memory
+    good.take()
+    before = agent_memory(world)
+    for _ in range(10):
+        good.take()
+    frame = greedy.receive()
+    while frame.pool == 1:
+        frame = greedy.receive()
+    assert frame.pool == 2 and frame.damage == [(0, 0, 640, 360)] and frame.sequence > SLOTS + 1
+    second = [frame, *(greedy.receive() for _ in range(SLOTS - 1))]
+    assert {one.pool for one in second} == {2}
+    good.take_until(lambda frame, _: frame.time > second[-1].time + 3_000_000_000)
+    assert not greedy.has_something(), "nothing more is taken back from one that gives no sign of life"
+    # What it holds still is what it was, in the pool that it lost too.
+    for one, content in zip(held, contents):
+        assert all((before == now).all() for before, now in zip(content, copies(one)))
+    assert len(old) == SLOTS * (640 * 360 * 3 // 2 + 4095 & ~4095)
+    assert agent_memory(world) - before < 8 << 20
+    statistics = greedy.subscription.statistics
+    assert statistics["sent"] == 2 * SLOTS and statistics["queued-bytes"] <= SLOTS * 640 * 360 * 2
+    greedy.release(second[2])
+    frame, planes = greedy.take()
+    assert frame.pool == 2 and frame.time > second[-1].time + 3_000_000_000, "the newest, and no old one"
+    statistics = greedy.subscription.statistics
+    assert statistics["coalesced"] > 30 and statistics["sent"] + statistics["coalesced"] >= frame.sequence
+
+
+def test_slow_reader_sees_the_newest(track, screen, read):
+    """A reader that takes its time misses pictures and never sees an old one; the damage covers all that it missed."""
+    screen.configure(fps=60)
+    reader = read()
+    track.start_broadcast(wait=True)
+    held = []
+    before, changes = None, 0
+    for _ in range(12):
+        frame = reader.receive()
+        planes = copies(frame)
+        if before is not None:
+            assert not (changed(before, planes) & ~covered(frame)).any()
+            changes += 1
+        before = planes
+        held.append(frame)
+        received = track.statistics["received"]
+        wait_until(lambda: track.statistics["received"] >= received + 10, "ten pictures")
+        if len(held) == SLOTS:
+            reader.release(held.pop(0))
+    assert changes == 11 and reader.subscription.statistics["coalesced"] > 10
+
+
+def test_reader_that_is_stopped_and_killed(world, me, track, read):
+    """A process that is stopped, and then killed, holding all that it was given: the others go on, and it is a subscription no more."""
+    good = read()
+    subscription = track.subscribe(format="frames")
+    child = subprocess.Popen(
+        [sys.executable, "-c", "import sys, time; sys.path.insert(0, sys.argv[1])\nfrom frames_reader import FramesReader\n"
+         "reader = FramesReader(0)\nprint(reader.receive().sequence, flush=True)\ntime.sleep(1000)", HERE],
+        stdin=subscription.descriptor, stdout=subprocess.PIPE)
+    subscription.close()
+    try:
+        track.start_broadcast(wait=True)
+        assert child.stdout.readline().strip() == b"1"
+        child.send_signal(signal.SIGSTOP)
+        first = good.take()[0].sequence
+        frame, _ = good.take_until(lambda frame, _: frame.sequence >= first + 60)
+        assert subscription.path in track.get("Subscriptions")
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+    track.wait_until("Subscriptions", [good.subscription.path])
+    good.take()
+
+
+@pytest.mark.parametrize("what", ["nothing", "garbage", "large", "flood", "wrong slot", "descriptors", "no reading", "no writing", "neither"])
+def test_hostile_readers(world, track, read, what):
+    """Whoever sends what makes no sense, too much of it, or closes one direction is gone at once, and nobody else notices."""
+    good, bad = read(), read()
+    track.start_broadcast(wait=True)
+    good.take()
+    bad.receive()
+    descriptors = agent_descriptors(world)
+    try:
+        if what == "nothing":
+            bad.socket.send(b"")
+        elif what == "garbage":
+            bad.socket.send(os.urandom(12))
+        elif what == "large":
+            bad.socket.send(bytes(100_000))
+        elif what == "flood":
+            while True:
+                bad.socket.send(struct.pack("<III", 3, 1, 0))
+        elif what == "wrong slot":
+            bad.socket.send(struct.pack("<III", 3, 1, 0xFFFFFFFF))
+        elif what == "descriptors":
+            with open("/dev/null", "rb") as file:
+                socket.send_fds(bad.socket, [struct.pack("<III", 3, 7, 0)], [file.fileno()] * 50)
+        else:
+            bad.socket.shutdown({"no reading": socket.SHUT_RD, "no writing": socket.SHUT_WR, "neither": socket.SHUT_RDWR}[what])
+    except OSError as error:
+        assert error.errno in (errno.EPIPE, errno.ECONNRESET)
+    track.wait_until("Subscriptions", [good.subscription.path])
+    for _ in range(10):
+        good.take()
+    wait_until(lambda: agent_descriptors(world) < descriptors, "no descriptor of that reader is left")
+
+
+def test_limit_together_with_other_raw_readers(track, read):
+    """At most eight raw readers are on a track, whatever their format; encoded ones are not concerned."""
+    readers = [read() for _ in range(5)]
+    others = [track.subscribe(format="y4m") for _ in range(3)]
+    for form in ("frames", "y4m"):
+        error = refused(track.subscribe, format=form)
+        assert error.name == ERROR + "LimitExceeded" and "8" in error.message
+    readers[0].subscription.unsubscribe()
+    read()
+    for one in (*others, track.subscribe()):
+        one.close()
+
+
+def test_coming_and_going_costs_nothing(world, track, screen, read):
+    """Two hundred readers that came and went, in every way, left no descriptor and no memory."""
+    track.start_broadcast(wait=True)
+    steady = read()
+    steady.take()
+
+    def round():
+        for way in range(4):
+            reader = Reader(track.subscribe(format="frames"))
+            frame = reader.receive()
+            if way == 0:
+                reader.subscription.unsubscribe()
+            elif way == 1:
+                reader.release(frame)
+            elif way == 2:
+                reader.socket.send(b"?")
+            reader.close()
+        track.wait_until("Subscriptions", [steady.subscription.path])
+
+    for _ in range(5):
+        round()
+    wait_until(lambda: pools_of(world) == 1, "one pool")
+    descriptors, memory = agent_descriptors(world), agent_memory(world)
+    for _ in range(45):
+        round()
+    wait_until(lambda: pools_of(world) == 1, "one pool")
+    wait_until(lambda: agent_descriptors(world) <= descriptors, "as many descriptors as before")
+    # A pool would be 1.4 MB, and the pictures of the encoder come and go.
+    assert agent_memory(world) - memory < 6 << 20
+
+
+def test_agent_dies(session):
+    """The agent is killed: readers get the end, and what they have stays."""
+    me, screen = session.agent(), TestScreen(session.client)
+    screen.configure(size=(640, 360))
+    me.set_screen_share(True, wait=True)
+    reader = Reader(me.desktop.subscribe(format="frames"))
+    frame = reader.receive()
+    shown = number(copies(frame))
+    session.agent_process.kill()
+    session.agent_process.wait()
+    while reader.receive():
+        pass
+    assert number(copies(frame)) == shown
+    reader.close()
+
+
+# The examples
+
+
+def test_python_example(world, track):
+    """The Python reader, run as a program, subscribes by itself and says what comes."""
+    track.start_broadcast(wait=True)
+    child = subprocess.Popen(
+        [sys.executable, HERE / "frames_reader.py"], env=world.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True)
+    try:
+        lines = [child.stdout.readline() for _ in range(3)]
+        assert lines[0].startswith("1: 640x360, mean luma ") and "changed [(0, 0, 640, 360)]" in lines[0], lines
+        track.stop_capture()
+        for path in track.get("Subscriptions"):
+            track.client.call("org.vitrine.ScreenShare1", path, "org.vitrine.ScreenShare1.Subscription", "Unsubscribe")
+        _, errors = child.communicate(timeout=60)
+        assert (child.returncode, errors) == (0, "")
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_c_example(world, track, tmp_path):
+    """The C reader compiles without a warning and makes YUV4MPEG2 of the stream, whose pictures are the screen's, to the last one."""
+    program = tmp_path / "frames_reader"
+    done = subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-o", program, HERE / "frames_reader.c"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    subscription = track.subscribe(format="frames")
+    output = tmp_path / "stream.y4m"
+    with open(output, "wb") as file:
+        child = subprocess.Popen([program], stdin=subscription.descriptor, stdout=file, stderr=subprocess.PIPE, text=True)
+    subscription.close()
+    track.start_broadcast(wait=True)
+    subscription.wait_until("Statistics", lambda statistics: statistics["sent"] >= 25)
+    track.mute()
+    subscription.wait_until("Statistics", lambda statistics: statistics["sent"] >= 26 and statistics["queued-bytes"] == 0)
+    track.mute(False)
+    sent = subscription.statistics["sent"]
+    subscription.wait_until("Statistics", lambda statistics: statistics["sent"] >= sent + 10)
+    subscription.unsubscribe()
+    _, errors = child.communicate(timeout=60)
+    assert (child.returncode, errors) == (0, "")
+    readings = picture.read_all(frames(output))
+    numbers = [one.number for one in readings if one]
+    assert len(numbers) >= 35 and numbers == sorted(numbers) and None in readings
+    assert readings[-1] == readings[-2], "the last picture comes once more"
