@@ -8,8 +8,6 @@ import Loop
 /// On a screen that stands still it sleeps: the pool rings it once for the next frame, and only then does a timer run.
 final class Pace {
     private static let window = Duration.seconds(10)
-    /// Windows in a row, with more than a tenth of their frames coalesced, before a lower preset is suggested.
-    private static let patience = 3
 
     private unowned let track: Track
     private let pool: FramePool
@@ -17,14 +15,13 @@ final class Pace {
     private let reader: FramePool.ReaderID
     private var watch: Watch?
     private var timer: Timer?
-    private var before: FrameStatistics
-    private var slowWindows = 0
+    private var rule: PaceRule
 
     /// nil when there is no descriptor left for it, which only costs the line.
     init?(_ track: Track) {
         guard let bell = try? FileDescriptor.makeBell() else { return nil }
         (self.track, pool, self.bell) = (track, track.pool, bell)
-        before = track.pool.statistics
+        rule = PaceRule(track.pool.statistics)
         reader = track.pool.addReader(bell: bell)
         // It wants no picture, so that none counts as coalesced or read on its account.
         track.pool.setNextDue(reader, Instant(nanoseconds: .max))
@@ -46,17 +43,13 @@ final class Pace {
     private func windowEnded() {
         timer = nil
         let now = pool.statistics
-        let received = now.received - before.received
-        let coalesced = now.coalesced - before.coalesced
         track.log.info(
             "\(track.path): received=\(now.received) delivered=\(now.delivered) coalesced=\(now.coalesced) footprint=\(now.footprint)")
-        slowWindows = track.streams.encoderIsRunning && coalesced * 10 > received ? slowWindows + 1 : 0
-        if slowWindows == Pace.patience, let lower = track.options.preset.nextLower {
-            slowWindows = 0
+        let isTooHigh = rule.windowEnded(now, encoderIsRunning: track.streams.encoderIsRunning)
+        if isTooHigh, let lower = track.options.preset.lower(than: track.sentSize, track.options.effectiveFrameRate) {
             track.log.warning("\(track.path): the encoder does not keep up; try preset \(lower.name)")
             track.object.emit("PresetTooHigh", [.string(lower.name)])
         }
-        before = now
         pool.skip(reader)
     }
 }

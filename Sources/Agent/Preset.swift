@@ -38,9 +38,13 @@ struct Preset: Equatable, Sendable {
         throw .invalid("preset", "is \"\(name)\"; there are \(all.map(\.name).joined(separator: ", "))")
     }
 
-    /// The next smaller one, for a machine that cannot keep up; nil below the smallest.
-    var nextLower: Preset? {
-        guard let index = Preset.all.firstIndex(of: self), index > 0 else { return nil }
-        return Preset.all[index - 1]
+    /// The greatest of those below this one that is less work than pictures of that size and rate, for a machine that cannot keep up with them.
+    ///
+    /// - Parameters:
+    ///   - size: what is sent at present, pixels.
+    ///   - frameRate: the limit at present; 0 is none.
+    func lower(than size: PixelSize, _ frameRate: UInt32) -> Preset? {
+        guard let index = Preset.all.firstIndex(of: self) else { return nil }
+        return Preset.all[..<index].last { size.fitted(into: $0.maxSize) != size || frameRate == 0 || $0.frameRate < frameRate }
     }
 }

@@ -149,7 +149,5 @@ import Testing
     @Test func presetsAreThoseOfTheContract() throws {
         #expect(Preset.all.map(\.name) == ["h360p", "h480p", "h720p", "h1080p", "h1440p", "h2160p", "native"])
         #expect(try Preset.standard == Preset.named("h1080p"))
-        #expect(try Preset.named("h720p").nextLower?.name == "h480p")
-        #expect(try Preset.named("h360p").nextLower == nil)
     }
 }

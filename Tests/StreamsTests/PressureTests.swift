@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+import Encoding
 import Frames
 import Loop
 import Testing
@@ -42,6 +43,55 @@ extension LiveTests {
                 let recording = Recording(reader.bytes)
                 #expect(recording.complaints == "")
                 #expect(recording.timesGrow)
+                #expect(recording.frames.count == recording.packets.count)
+            }
+        }
+
+        @Test(arguments: [VideoCodec.vp8, .vp9])
+        func slowReadersCostTheOthersAKeyFrameEveryTwoSecondsAtMost(_ codec: VideoCodec) throws {
+            let rig = try Rig(StreamRates(maxSize: nil, frameRate: 0, bitrate: 100_000_000))
+            let good = try rig.read(StreamOptions(codec: codec))
+            let slow = try (0..<5).map { _ in try rig.read(StreamOptions(codec: codec), reads: false) }
+            let pictures = (0..<4).map { noise(640, 360, $0) }
+            rig.publish(pictures[0])
+            rig.wait("all begin") { good.sent > 0 && slow.allSatisfy { $0.events == [.started] } }
+            var round = 0
+            let begin = Instant.now
+            // Each falls behind again and again, at times of its own.
+            var lost = [UInt64](repeating: 0, count: slow.count)
+            var resumed = [Int](repeating: 0, count: slow.count)
+            while (resumed.contains { $0 < 3 } || Instant.now - begin < .seconds(7)) && Instant.now - begin < .seconds(60) {
+                round += 1
+                let before = good.sent
+                rig.publish(pictures[round % 4])
+                rig.wait("the good reader gets each") { good.sent > before }
+                for (index, reader) in slow.enumerated() {
+                    guard let statistics = reader.stream?.statistics, statistics.coalesced > lost[index] + UInt64(index) else { continue }
+                    lost[index] = statistics.coalesced
+                    // Most of the queue.
+                    for _ in 0..<12 {
+                        reader.read(1 << 18)
+                        rig.idle(.milliseconds(1))
+                    }
+                    resumed[index] += 1
+                }
+            }
+            #expect(good.stream?.statistics.coalesced == 0)
+            for reader in slow { reader.startReading() }
+            rig.wait("all is read") { slow.allSatisfy { $0.isCurrent } }
+            for reader in [good] + slow {
+                reader.stream?.finish()
+                rig.wait("the end") { reader.isAtEnd }
+            }
+            let recording = Recording(good.bytes)
+            #expect(recording.complaints == "")
+            // The first is the stream's own.
+            let keys = recording.packets.filter(\.isKeyFrame).map(\.milliseconds).dropFirst()
+            #expect(keys.count > 1)
+            #expect(zip(keys, keys.dropFirst()).allSatisfy { $1 - $0 > 1_900 }, "\(keys)")
+            for reader in slow.prefix(2) {
+                let recording = Recording(reader.bytes)
+                #expect(recording.complaints == "")
                 #expect(recording.frames.count == recording.packets.count)
             }
         }

@@ -99,6 +99,19 @@ final class TestReader {
         watch = loop.watch(descriptor.raw, for: .read) { [unowned self] _ in drain(descriptor.raw) }
     }
 
+    /// Reads so many bytes, if they are there, and then no more.
+    func read(_ count: Int) {
+        guard let descriptor else { return }
+        var chunk = [UInt8](repeating: 0, count: 1 << 16)
+        var left = count
+        while left > 0 {
+            let got = Glibc.read(descriptor.raw, &chunk, min(left, chunk.count))
+            if got <= 0 { return }
+            bytes.append(contentsOf: chunk[..<got])
+            left -= got
+        }
+    }
+
     /// Closes the reading end.
     func close() {
         watch?.cancel()

@@ -3,6 +3,7 @@
 
 import os
 import select
+import threading
 import time
 from pathlib import Path
 
@@ -103,6 +104,89 @@ def test_reader_that_does_not_read(world, track, screen, form):
     else:
         numbers = picture.numbers(stuck_recording.frames())
         assert numbers == sorted(numbers)
+
+
+class Drain:
+    """Reads many streams and throws them away, until each has ended."""
+
+    def __init__(self, subscriptions):
+        self._poll = select.epoll()
+        self._left = {}
+        for one in subscriptions:
+            descriptor, one.descriptor = one.descriptor, None
+            os.set_blocking(descriptor, False)
+            self._poll.register(descriptor, select.EPOLLIN)
+            self._left[descriptor] = one
+        self._thread = threading.Thread(target=self._run, name="drain", daemon=True)
+        self._thread.start()
+
+    def _run(self):
+        while self._left:
+            for descriptor, _ in self._poll.poll():
+                if not os.read(descriptor, 1 << 18):
+                    self._poll.unregister(descriptor)
+                    os.close(descriptor)
+                    del self._left[descriptor]
+
+    def wait_for_end(self):
+        self._thread.join(60)
+        assert not self._thread.is_alive(), f"{len(self._left)} streams have not ended"
+
+
+def descriptors(session):
+    return len(os.listdir(f"/proc/{session.agent_process.pid}/fd"))
+
+
+@pytest.mark.parametrize("kind", stream.SOME, ids=str)
+def test_a_hundred_readers_a_third_of_which_never_read(world, track, screen, kind):
+    """A hundred readers, a third of which never read: all others get every picture; memory and descriptors are bounded, and given back."""
+    screen.configure(workload="video")
+    # The first share leaves threads behind that wait for the next.
+    track.start_broadcast(wait=True)
+    track.stop_broadcast()
+    alone = track.subscribe(**kind.options, bitrate=20_000_000)
+    recordings = [record(alone, world, "alone")]
+    before = descriptors(world)
+    readers = [track.subscribe(**kind.options, bitrate=20_000_000) for _ in range(99)]
+    stuck, good = readers[::3], [one for one in readers if one not in readers[::3]]
+    drain = Drain(good)
+    assert (len(stuck), encoders(world)) == (33, 1)
+    assert descriptors(world) <= before + 99
+    track.start_broadcast(wait=True)
+    wait_for_more(alone, 10)
+    memory = anonymous_bytes(world)
+    for one in stuck:
+        one.wait_until("Statistics", lambda statistics: statistics["coalesced"] > 5, seconds=90)
+    assert all(one.statistics["queued-bytes"] <= 4 * MIB for one in stuck)
+    # The pictures that wait are the same for all.
+    grown = anonymous_bytes(world) - memory
+    assert grown < 24 * MIB, f"{grown / MIB:.1f} MiB more than before"
+
+    # Those who read again go on with a key frame.
+    awake = stuck[:2]
+    sent = [one.statistics["sent"] for one in awake]
+    recordings += [record(one, world, f"awake{index}") for index, one in enumerate(awake)]
+    for one, count in zip(awake, sent):
+        one.wait_until("Statistics", lambda statistics: statistics["sent"] > count + 5, seconds=60)
+    for one in (alone, *awake):
+        one.unsubscribe()
+    numbers = [decodes(one.wait_for_end()) for one in recordings]
+    for file, shown in numbers[1:]:
+        gap = max(range(1, len(shown)), key=lambda index: shown[index] - shown[index - 1])
+        assert shown[gap] - shown[gap - 1] > 5 and file.blocks[gap].is_key
+    # On account of those who do not read there is a key frame every two seconds at most.
+    keys = [block.time for block in numbers[0][0].blocks if block.is_key]
+    assert all(next - one >= 1800 for one, next in zip(keys, keys[1:])), keys
+
+    # Muted, all get the placeholder, and nothing after it: then all have had as many.
+    track.mute()
+    wait_until(lambda: len({one.statistics["sent"] for one in good}) == 1, "all others to have had every picture")
+    assert all(one.statistics["coalesced"] == 0 for one in good) and good[0].statistics["sent"] > 100
+    track.unsubscribe_all()
+    drain.wait_for_end()
+    wait_until(lambda: encoders(world) == 0, "the encoder to go")
+    track.stop_broadcast()
+    wait_until(lambda: descriptors(world) <= before, "as many descriptors as before")
 
 
 # Faults: B31
