@@ -29,12 +29,18 @@ final class Pump {
     /// Whether nothing more will happen.
     var isOver: Bool { isAtEnd || failure != nil }
 
-    /// - Parameter isSeekable: whether the stream is WebM and becomes a seekable file; the target is a regular one then.
-    init(_ stream: FileDescriptor, into target: RecordTarget, isSeekable: Bool, on loop: EventLoop) throws(Errno) {
+    private init(_ stream: FileDescriptor, into target: RecordTarget, isSeekable: Bool, on loop: EventLoop) {
         (self.stream, self.target, self.loop) = (stream, target, loop)
         if isSeekable { file = SeekableWebM(into: target) }
-        try stream.setNonBlocking()
         awaitStream()
+    }
+
+    /// - Parameter isSeekable: whether the stream is WebM and becomes a seekable file; the target is a regular one then.
+    static func start(
+        _ stream: FileDescriptor, into target: RecordTarget, isSeekable: Bool, on loop: EventLoop
+    ) throws(Failure) -> Pump {
+        do throws(Errno) { try stream.setNonBlocking() } catch { throw .ended(.failed, "cannot read the stream: \(error)") }
+        return Pump(stream, into: target, isSeekable: isSeekable, on: loop)
     }
 
     /// Stops carrying, and makes of what was written a whole file. The stream's descriptor closes with this object.

@@ -2,9 +2,9 @@
 
 /// What a recording is written as, by the contract's names.
 enum RecordFormat: String, CaseIterable {
-    case webm, y4m
+    case webm, ivf, y4m
 
-    private static let extensions: [String: RecordFormat] = ["webm": .webm, "mkv": .webm, "y4m": .y4m]
+    private static let extensions: [String: RecordFormat] = ["webm": .webm, "mkv": .webm, "ivf": .ivf, "y4m": .y4m]
 
     /// The format that a file's name ends in; WebM for a name that ends in none, such as a pipe's.
     ///

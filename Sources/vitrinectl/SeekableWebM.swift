@@ -6,6 +6,19 @@ import Matroska
 enum RecordingFault: Error, Equatable {
     case write(Errno)
     case stream(StreamFault)
+
+    /// The same for the person.
+    func failure(_ target: RecordTarget) -> Failure {
+        let rest = target.isEmpty ? "" : ". What was written can be played"
+        switch self {
+        case .write(let error): return .ended(.failed, "cannot write \(target.name): \(error)\(rest)")
+        case .stream(let fault):
+            return .ended(
+                .failed,
+                "the agent's stream has \(fault.text), which this vitrinectl does not know: are they of one version? "
+                    + "'vitrinectl record - >FILE' takes the stream as it is\(rest)")
+        }
+    }
 }
 
 /// Packs the agent's stream anew into a file that has a length and an index once it is finished.

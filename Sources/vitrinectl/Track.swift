@@ -83,6 +83,9 @@ struct Source: CustomStringConvertible {
         }
     }
 
+    /// Whether it is what a whole monitor shows, with all windows on it.
+    var isMonitor: Bool { entries["type"]?.asUInt32 == 1 }
+
     var pixelSize: Size? { entries["pixel-size"].flatMap(Size.init) }
 
     var description: String { [type ?? "source", pixelSize?.description].compactMap(\.self).joined(separator: ", ") }

@@ -242,6 +242,7 @@ private struct Element: Equatable {
     @Test(
         arguments: [
             ("x.webm", .webm), ("x.MKV", .webm), ("a.b/x.y4m", .y4m), ("-", .webm), ("/dev/null", .webm), ("a.mp4/x", .webm),
+            ("x.IVF", .ivf),
             (".hidden", .webm),
             ("x.mp4", nil), ("x.", nil), ("x.webm.part", nil),
         ] as [(String, RecordFormat?)])

@@ -2,6 +2,7 @@
 """vitrinectl while it runs, and the world that the tests of a file run it in. Test files import the fixtures that they use."""
 
 import os
+import signal
 import subprocess
 import threading
 
@@ -66,7 +67,8 @@ class Program:
 
     def close(self):
         if self.process.poll() is None:
-            self.process.kill()
+            # With what it has started.
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self._join()
         self.process.stdout.close()

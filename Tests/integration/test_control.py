@@ -14,7 +14,7 @@ from control import CANCELLED, DONE, FAILED, TIMED_OUT, UNAVAILABLE, USAGE, Prog
 from harness import ERROR, SERVICE, program
 from processes import wait_until
 
-VERBS = ["share", "stop", "toggle", "mute", "status", "record", "list", "stats", "doctor"]
+VERBS = ["share", "stop", "toggle", "mute", "status", "watch", "record", "list", "stats", "doctor"]
 
 
 # Usage

@@ -290,3 +290,20 @@ def test_a_name_that_says_no_format_is_refused(world, desktop, tmp_path, name, c
     assert "names no format" in done.stderr and "--format" in done.stderr and "ffmpeg -i" in done.stderr and not path.exists()
     assert world.control("record", path, "--seconds", "0.3", "--format", "webm").returncode == DONE
     judge(path)
+
+
+@pytest.mark.parametrize("name, codec", [("x.webm", "vp9"), ("x.ivf", "vp8"), ("x.ivf", "vp9"), ("x.mkv", "vp8")])
+def test_format_and_codec_are_what_was_asked_for(world, desktop, tmp_path, name, codec):
+    share(desktop)
+    path = tmp_path / name
+    world.control("record", path, "--seconds", "1", "--codec", codec)
+    assert probe(path)["streams"][0]["codec_name"] == codec
+    assert path.read_bytes()[:4] == (b"DKIF" if name.endswith("ivf") else b"\x1a\x45\xdf\xa3")
+    rising(path)
+    if not name.endswith("ivf"):
+        judge(path)
+
+
+def test_raw_pictures_have_no_codec(world, tmp_path):
+    done = world.control("record", tmp_path / "x.y4m", "--codec", "vp9", check=False)
+    assert done.returncode == USAGE and "--codec makes no sense" in done.stderr

@@ -24,8 +24,9 @@ _vitrinectl() {
         case $before in
         -t | --track) words=$(_vitrinectl_tracks "$program") ;;
         -p | --preset) words="h360p h480p h720p h1080p h1440p h2160p native" ;;
-        --format) words="webm y4m" ;;
-        -f) [ "${COMP_WORDS[1]}" = record ] && words="webm y4m" ;;
+        --format) words="webm ivf y4m" ;;
+        -f) [ "${COMP_WORDS[1]}" = record ] && words="webm ivf y4m" ;;
+        -c | --codec) words="vp8 vp9" ;;
         --cursor) words="embedded hidden" ;;
         --placeholder) words="end picture hold" ;;
         --remember) words="no session forever" ;;

@@ -23,7 +23,9 @@ function __vitrinectl_words
         case '*:-p' '*:--preset'
             printf '%s\n' $prefix{h360p,h480p,h720p,h1080p,h1440p,h2160p,native}
         case 'record:-f' '*:--format'
-            printf '%s\n' $prefix{webm,y4m}
+            printf '%s\n' $prefix{webm,ivf,y4m}
+        case '*:-c' '*:--codec'
+            printf '%s\n' $prefix{vp8,vp9}
         case '*:--cursor'
             printf '%s\n' $prefix{embedded,hidden}
         case '*:--placeholder'
