@@ -29,7 +29,11 @@ final class Agent {
         _ path: ObjectPath, _ interface: InterfaceName, _ member: MemberName, _ arguments: [Value] = [], starting: Bool = true,
         timeout: Duration? = .seconds(30)
     ) throws(Failure) -> [Value] {
-        try context.answer(to: Agent.method(path, interface, member, arguments, starting: starting), on: connection, timeout: timeout)
+        let call = Agent.method(path, interface, member, arguments, starting: starting)
+        switch try context.result(of: call, on: connection, timeout: timeout) {
+        case .success(let values): return values
+        case .failure(let error): throw Failure(error, track: path)
+        }
     }
 
     /// A call of one of the agent's methods.
@@ -56,7 +60,7 @@ final class Agent {
         case .failure(.remote(let name, _)) where !starting && Failure.isAbsence(name):
             return nil
         case .failure(let error):
-            throw Failure(error)
+            throw Failure(error, track: path)
         }
     }
 

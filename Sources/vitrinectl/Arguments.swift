@@ -159,6 +159,21 @@ struct Arguments: Equatable, Sendable {
         return (width, height)
     }
 
+    /// Parts of a picture in pixels, each as `X,Y,WIDTH,HEIGHT`; `none` alone is an empty list. Nil when none was given.
+    func regions(_ name: String) throws(Failure) -> [Region]? {
+        guard let texts = values[name] else { return nil }
+        if texts == ["none"] { return [] }
+        var regions: [Region] = []
+        for text in texts {
+            let parts = text.split(separator: ",", omittingEmptySubsequences: false)
+            guard parts.count == 4, let x = Int32(parts[0]), let y = Int32(parts[1]), let width = UInt32(parts[2]),
+                let height = UInt32(parts[3])
+            else { throw bad(text, name, "X,Y,WIDTH,HEIGHT in pixels, such as 0,0,640,480, or none") }
+            regions.append(Region(x: x, y: y, width: width, height: height))
+        }
+        return regions
+    }
+
     /// Seconds, with a fraction if need be; more than 0.
     func duration(_ name: String) throws(Failure) -> Duration? {
         guard let text = string(name) else { return nil }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+import Contract
 import DBus
 
 /// Why a verb ends before its work is done.
@@ -24,6 +25,16 @@ enum Failure: Error, Equatable, Sendable {
         }
     }
 
+    /// What a call to one of the agent's tracks came to.
+    init(_ error: DBusError, track path: ObjectPath) {
+        guard case .remote(ErrorName.unknownObject.dbusName, _) = error, path.text.contains("/track/") else {
+            self.init(error)
+            return
+        }
+        let name = path.text.split(separator: "/").last ?? ""
+        self = .ended(ExitCode(error), "there is no track \(name): 'vitrinectl list' shows those that are there")
+    }
+
     /// What a call to the agent came to.
     init(_ error: DBusError) { self = .ended(ExitCode(error), Failure.words(for: error)) }
 
@@ -45,7 +56,7 @@ enum Failure: Error, Equatable, Sendable {
                     + "'make install'; 'vitrinectl doctor' says what is missing"
             }
             if name == StandardError.noReply { return "the agent went away, or did not answer in time: \(printable(message))" }
-            return message.isEmpty ? printable(name) : printable(message)
+            return message.isEmpty ? printable(name) : printable(Remedy.inOurWords(message))
         case .timedOut(let member):
             return "the agent did not answer \(printable(member)) in time. See its log: journalctl --user -t vitrine-agent"
         case .cannotConnect(let detail):

@@ -10,6 +10,14 @@ enum ShareOptions {
         OptionSpec(name: "bitrate", letter: "b", value: "N", text: "bits a second, such as 4M or 2500k; 0 is chosen from the size"),
         OptionSpec(name: "max-size", value: "WxH", text: "greatest picture sent, in pixels; the picture keeps its shape"),
         OptionSpec(name: "cursor", value: "C", text: "embedded (drawn into the picture) or hidden"),
+        OptionSpec(
+            name: "crop", value: "X,Y,W,H",
+            text: "the part of the source that is sent, in its pixels; none is all of it. It stays until it is changed"),
+        OptionSpec(
+            name: "mask", value: "X,Y,W,H",
+            text:
+                "a part of the source that is black for everybody, in its pixels; may be given several times, and then stands in place of "
+                + "earlier ones; none takes all away. Masks stay until they are changed"),
         OptionSpec(name: "title", value: "T", text: "what others see as the share's name"),
         OptionSpec(name: "timeout", value: "S", text: "seconds that the picker may stay open; 60 unless given, 0 is for ever"),
         OptionSpec(name: "monitor", text: "offer monitors in the picker"),
@@ -23,6 +31,23 @@ enum ShareOptions {
             text: "who else may read the stream: app:ID, unit:NAME, exe:PATH or a unique bus name; may be given several times"),
     ]
 
+    /// What options ask for, in words: `preset h720p, at most 640x480`; nil when they ask for nothing of the share itself.
+    static func words(_ options: [String: Value]) -> String? {
+        let words = options.sorted { $0.key < $1.key }.compactMap { key, value -> String? in
+            switch key {
+            case "wait", "timeout": nil
+            case "crop": Region(value).map { $0 == .none ? "no crop" : "crop \($0)" }
+            case "masks":
+                value.asArray.map { masks in
+                    masks.isEmpty ? "no masks" : "masked: " + masks.compactMap(Region.init).map(\.description).joined(separator: " and ")
+                }
+            case "max-size": Size(value).map { "at most \($0)" } ?? "any size"
+            default: "\(key) \(value.asString ?? value.asUInt32.map(String.init) ?? value.text)"
+            }
+        }
+        return words.isEmpty ? nil : printable(words.joined(separator: ", "))
+    }
+
     /// The options that were given. The agent has the defaults, and judges the values.
     static func read(_ arguments: Arguments) throws(Failure) -> [String: Value] {
         var options: [String: Value] = [:]
@@ -31,6 +56,8 @@ enum ShareOptions {
         if let bitrate = try arguments.bitrate("bitrate") { options["bitrate"] = .uint32(bitrate) }
         if let size = try arguments.size("max-size") { options["max-size"] = .structure([.uint32(size.width), .uint32(size.height)]) }
         if let cursor = try arguments.word("cursor", of: ["embedded", "hidden"]) { options["cursor"] = .string(cursor) }
+        if let crop = try arguments.regions("crop") { options["crop"] = (crop.last ?? .none).value }
+        if let masks = try arguments.regions("mask") { options["masks"] = .array(of: "(iiuu)", masks.map(\.value)) }
         if let title = arguments.string("title") { options["title"] = .string(title) }
         if let timeout = try arguments.number("timeout") { options["timeout"] = .uint32(timeout) }
         let sources = (arguments.has("monitor") ? 1 : 0) | (arguments.has("window") ? 2 : 0) | (arguments.has("virtual") ? 4 : 0)

@@ -9,7 +9,8 @@ enum ShareVerb {
         details: [
             "The desktop's own picker opens. What is chosen there is shared until Ctrl-C, until 'vitrinectl stop', or until it is ended in "
                 + "the desktop. Ctrl-C while the picker is open closes it, with exit code 3.",
-            "When something is shared already, the preset is changed if one is given, and the share is watched; Ctrl-C ends it then too.",
+            "When something is shared already, what can be changed of it is changed as the options say (preset, size, rates, crop, masks), and the share is "
+                + "watched; Ctrl-C ends it then too. What cannot is refused, with exit code 1.",
         ],
         options: ShareOptions.specs + [
             OptionSpec(
@@ -61,6 +62,7 @@ final class Share {
         sayPicker()
         try ask(options)
         showStart(joins: joins)
+        if joins, let changes = ShareOptions.words(options) { out.line("Changed: \(changes).") }
         if detaches { return .done }
         return try watch()
     }
@@ -156,7 +158,7 @@ final class Share {
 
     /// The counters that matter to a person.
     static func describe(_ counters: [String: UInt64], since before: [String: UInt64]) -> String {
-        ["received", "delivered", "coalesced"].map { name in
+        ["received", "delivered", "coalesced", "unread"].map { name in
             let (difference, isNewer) = (counters[name] ?? 0).subtractingReportingOverflow(before[name] ?? 0)
             return "\(isNewer ? counters[name] ?? 0 : difference) \(name)"
         }.joined(separator: ", ")

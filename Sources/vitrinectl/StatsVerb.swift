@@ -8,11 +8,15 @@ enum StatsVerb {
         name: "stats", summary: "show a track's counters and its readers'",
         details: [
             "Frames are counted since the track was made. received = delivered + coalesced + unread + corrupted + cursor-only + dropped, up "
-                + "to what is in flight. Coalesced frames were replaced by newer ones; that is no error.",
+                + "to what is in flight. Coalesced frames were replaced by newer ones; that is no error. Of unread ones no encoder had need.",
+            "Numbers without another unit are frames: footprint, bytes and queued-bytes are bytes, pool-capacity is frame slots, and what ends "
+                + "in -us is microseconds. The agent measures latency from the picture's own time to the readers' streams.",
             "The agent is not started for it. With --json the object has the members track, state, counters, and readers: an array with "
                 + "path, subscriber, identity, format, codec, size, paused and counters of each.",
         ],
-        options: [OptionSpec(name: "follow", letter: "f", text: "again each second, until Ctrl-C"), .json, .track],
+        options: [
+            OptionSpec(name: "follow", letter: "f", text: "again each second, until Ctrl-C; with --json a line each"), .json, .track,
+        ],
         run: { context, arguments throws(Failure) in
             let path = try arguments.trackPath()
             let agent = try Agent(context)
@@ -62,7 +66,9 @@ struct StatsReport {
     var lines: [String] {
         guard let track else { return ["No counters: the agent does not run."] }
         var table = TextTable(numeric: [1])
-        for (name, value) in Self.sorted(track.statistics) { table.add([printable(name), "\(value)", Self.remark(name, value)]) }
+        for (name, value) in Self.sorted(track.statistics) {
+            table.add([printable(name), "\(value)", Self.unit(name), Self.remark(name, value)])
+        }
         var lines = ["\(track.name): \(track.state)"] + table.lines
         guard !readers.isEmpty else { return lines + ["no readers"] }
         var columns: [String] = []
@@ -72,6 +78,7 @@ struct StatsReport {
         var readerTable = TextTable(
             headings: ["READER", "FORMAT", "SIZE"] + columns.map { $0.uppercased() } + ["IDENTITY"],
             numeric: Set(3..<(3 + columns.count)))
+        readerTable.add(["", "", "pixels"] + columns.map(Self.unit))
         for (path, properties) in readers {
             let text = { (name: String) in printable(properties[name]?.asString ?? "") }
             let counters = Self.counters(properties)
@@ -120,12 +127,26 @@ struct StatsReport {
         .object(sorted(counters).map { JSON.Member(name: $0.name, value: .unsigned($0.value)) })
     }
 
+    /// What a counter counts.
+    private static func unit(_ name: String) -> String {
+        switch name {
+        case "footprint", "bytes", "queued-bytes": "bytes"
+        case "pool-capacity": "slots"
+        case let name where name.hasSuffix("-us"): "µs"
+        default: "frames"
+        }
+    }
+
     private static func remark(_ name: String, _ value: UInt64) -> String {
         switch name {
-        case "footprint": "bytes of the frame pool (\(byteCount(value)))"
-        case "pool-capacity": "frame slots"
-        case "last-frame-age-us": "microseconds since the last frame"
-        case "latency-p50-us", "latency-p99-us": "microseconds"
+        case "coalesced": "replaced by newer ones"
+        case "unread": "no encoder had need of them"
+        case "cursor-only": "only the pointer had moved"
+        case "footprint": "of the frame pool (\(byteCount(value)))"
+        case "pool-capacity": "of the frame pool"
+        case "last-frame-age-us": "since the last frame"
+        case "latency-p50-us": "half of the frames took less to the readers' streams"
+        case "latency-p99-us": "99 of 100 frames took less"
         default: ""
         }
     }

@@ -11,7 +11,7 @@ enum StatusVerb {
             "With --follow a line follows at each change, until Ctrl-C; it waits for an agent that does not run yet.",
             "With --json each line is one object with the same members: event (state, started, finished, start-failed, preset-too-high), "
                 + "reason and detail (of finished and start-failed), preset-suggested, agent (whether it runs), track, state, capturing, "
-                + "broadcasting, paused, muted, preset, title, size ([width, height]), sources, started-at (microseconds since the epoch), "
+                + "broadcasting, paused, muted, preset, title, size ([width, height]), crop and masks ([x, y, width, height]), sources, started-at (microseconds since the epoch), "
                 + "readers, last-error-name, last-error. What does not apply is null.",
         ],
         options: [OptionSpec(name: "follow", letter: "f", text: "go on, with a line at each change"), .json, .track],
@@ -90,6 +90,8 @@ final class StatusReport {
             "preset": filled(track?.preset),
             "title": text(track?.title),
             "size": size,
+            "crop": track?.crop.map { JSON($0.value) } ?? .null,
+            "masks": .array(track?.masks.map { JSON($0.value) } ?? []),
             "sources": .array(track?.sources.map(\.json) ?? []),
             "started-at": startedAt,
             "readers": .unsigned(UInt64(track?.subscriptions.count ?? 0)),
@@ -111,10 +113,14 @@ final class StatusReport {
         } else {
             table.add(["Preset", printable(track.preset)])
         }
+        if let crop = track.crop { table.add(["Crop", "\(crop)"]) }
+        if !track.masks.isEmpty { table.add(["Masks", track.masks.map(\.description).joined(separator: "  ")]) }
         if !track.title.isEmpty { table.add(["Title", printable(track.title)]) }
         table.add(["Muted", track.isMuted ? out.paint("yes", .yellow) : "no"])
         table.add(["Readers", "\(track.subscriptions.count)"])
-        if !track.lastErrorName.isEmpty { table.add(["Last error", "\(printable(track.lastError)) (\(printable(track.lastErrorName)))"]) }
+        if !track.lastErrorName.isEmpty {
+            table.add(["Last error", "\(printable(Remedy.inOurWords(track.lastError))) (\(printable(track.lastErrorName)))"])
+        }
         return table.lines
     }
 
@@ -135,7 +141,7 @@ final class StatusReport {
     static func line(_ track: Track?, event: TrackEvent?) -> String? {
         switch event {
         case .finished(let reason, let detail): return "finished: \(Reason(name: reason, detail: detail).sentence)"
-        case .startFailed(let name, let detail): return "start failed: \(printable(detail)) (\(printable(name)))"
+        case .startFailed(let name, let detail): return "start failed: \(printable(Remedy.inOurWords(detail))) (\(printable(name)))"
         case .presetTooHigh(let preset): return "the encoder cannot keep up; preset to try: \(printable(preset))"
         case .started: return nil
         case nil, .changed, .agentCame, .agentLeft: break

@@ -33,6 +33,10 @@ struct Track: Equatable {
     /// Of the picture that is sent; nil when there is none.
     var size: Size? { properties["Size"].flatMap(Size.init) }
     var sources: [Source] { (properties["Sources"]?.asArray ?? []).compactMap(\.asOptions).map(Source.init) }
+    /// The part of the source that is sent; nil when all of it is.
+    var crop: Region? { properties["Crop"].flatMap(Region.init).flatMap { $0 == .none ? nil : $0 } }
+    /// The parts of the source that are black.
+    var masks: [Region] { (properties["Masks"]?.asArray ?? []).compactMap(Region.init) }
     /// By counter name.
     var statistics: [String: UInt64] { properties["Statistics"].map(readCounters) ?? [:] }
 
@@ -64,6 +68,29 @@ struct Size: Equatable, CustomStringConvertible {
 
     var description: String { "\(width)x\(height)" }
     var json: JSON { .array([.unsigned(UInt64(width)), .unsigned(UInt64(height))]) }
+}
+
+/// A part of a picture, in pixels.
+struct Region: Equatable, CustomStringConvertible {
+    let (x, y): (Int32, Int32)
+    let (width, height): (UInt32, UInt32)
+
+    init(x: Int32, y: Int32, width: UInt32, height: UInt32) { (self.x, self.y, self.width, self.height) = (x, y, width, height) }
+
+    /// Reads `(iiuu)`; nil when it is something else.
+    init?(_ value: Value) {
+        guard let fields = value.asStructure, fields.count == 4, let x = fields[0].asInt32, let y = fields[1].asInt32,
+            let width = fields[2].asUInt32, let height = fields[3].asUInt32
+        else { return nil }
+        self.init(x: x, y: y, width: width, height: height)
+    }
+
+    /// What stands for the whole picture.
+    static let none = Region(x: 0, y: 0, width: 0, height: 0)
+
+    var value: Value { .structure([.int32(x), .int32(y), .uint32(width), .uint32(height)]) }
+    /// As on the command line.
+    var description: String { "\(x),\(y),\(width),\(height)" }
 }
 
 /// One stream of what the user picked.

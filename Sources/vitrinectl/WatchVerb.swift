@@ -117,7 +117,9 @@ final class Watching {
         _ = context.wait(until: { player.end != nil }, timeout: isOver ? .seconds(10) : .seconds(2))
         if player.end == nil { player.terminate() }
         _ = context.wait(until: { player.end != nil }, timeout: .seconds(3))
-        if player.end == nil { player.kill() }
+        guard player.end == nil else { return }
+        player.kill()
+        _ = context.wait(until: { player.end != nil }, timeout: .seconds(1))
     }
 
     private func judge(_ player: Player) throws(Failure) -> ExitCode {

@@ -90,6 +90,8 @@ def screen(world):
     desktop.mute(False)
     desktop.stop_capture()
     desktop.set("Preset", "s", "h1080p")
+    desktop.set("Crop", "(iiuu)", (0, 0, 0, 0))
+    desktop.set("Masks", "a(iiuu)", [])
     screen.end_session()
     screen.wait_until("PickersOpen", 0)
     screen.reset()

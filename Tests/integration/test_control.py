@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from control import CANCELLED, DONE, FAILED, TIMED_OUT, UNAVAILABLE, USAGE, Program, ctl, desktop, screen, share, world  # noqa: F401
-from harness import ERROR, SERVICE, program
+from harness import ERROR, SERVICE, TOP, program
 from processes import wait_until
 
 VERBS = ["share", "stop", "toggle", "mute", "status", "watch", "record", "list", "stats", "doctor"]
@@ -39,6 +39,9 @@ def test_the_programs_help_names_verbs_and_exit_codes(world):
     (("share", "--presett", "x"), "'--presett'", "did you mean '--preset'?"),
     (("share", "--fps", "many"), "'many' is no value of --fps", "a whole number"),
     (("share", "--max-size", "10"), "'10' is no value of --max-size", "1280x720"),
+    (("share", "--crop", "1,2,3"), "'1,2,3' is no value of --crop", "0,0,640,480"),
+    (("share", "--mask", "0,0,-1,5"), "'0,0,-1,5' is no value of --mask", "or none"),
+    (("share", "--crop=-1,0,5,5", "--timeout", "1"), "crop", ""),
     (("share", "--cursor", "metadata"), "'metadata' is no value of --cursor", "embedded, hidden"),
     (("mute", "maybe"), "'maybe' is no value of STATE", "on, off, toggle"),
     (("record",), "FILE is missing", "vitrinectl record FILE"),
@@ -73,7 +76,7 @@ def test_share_says_what_is_shared_until_ctrl_c(ctl, screen, desktop):
     assert program.end() == DONE
     assert desktop.state == "idle"
     assert "The share has ended.\n" in program.out
-    assert re.search(r"Shared for \d+:\d\d\. Frames: \d+ received, \d+ delivered, \d+ coalesced\.", program.out)
+    assert re.search(r"Shared for \d+:\d\d\. Frames: \d+ received, \d+ delivered, \d+ coalesced, \d+ unread\.", program.out)
     assert "\x1b" not in program.out and "\r" not in program.out and program.err == ""
 
 
@@ -168,9 +171,42 @@ def test_a_second_share_joins_the_first(world, ctl, desktop):
     share(desktop)
     program = ctl("share", "--preset", "h480p")
     program.wait_for("Shared already: monitor")
+    program.wait_for("Changed: preset h480p.\n")
     assert desktop.get("Preset") == "h480p"
+    assert "Changed" not in world.control("share", "--detach").stdout
+    changed = world.control("share", "--detach", "--fps", "10", "--max-size", "320x200", "--bitrate", "300k").stdout
+    assert changed.endswith("Changed: bitrate 300000, fps 10, at most 320x200.\n")
     program.send(signal.SIGINT)
     assert program.end() == DONE
+
+
+def test_crop_and_masks_are_set_with_the_share_and_while_it_runs(world, desktop):
+    world.control("share", "--detach", "--crop", "0,0,640,360", "--mask", "0,0,100,50", "--mask=-10,200,30,40")
+    assert desktop.get("Crop") == (0, 0, 640, 360)
+    assert desktop.get("Masks") == [(0, 0, 100, 50), (-10, 200, 30, 40)]
+    assert desktop.get("Size") == (640, 360)
+    words = world.control("status").stdout
+    assert re.search(r"^Crop +0,0,640,360$", words, re.M) and re.search(r"^Masks +0,0,100,50  -10,200,30,40$", words, re.M)
+    told = json.loads(world.control("status", "--json").stdout)
+    assert (told["crop"], told["masks"]) == ([0, 0, 640, 360], [[0, 0, 100, 50], [-10, 200, 30, 40]])
+    changed = world.control("share", "--detach", "--crop", "none", "--mask", "8,8,16,16").stdout
+    assert changed.endswith("Changed: no crop, masked: 8,8,16,16.\n")
+    assert desktop.get("Crop") == (0, 0, 0, 0) and desktop.get("Masks") == [(8, 8, 16, 16)]
+    assert world.control("share", "--detach", "--mask", "none").stdout.endswith("Changed: no masks.\n")
+    assert desktop.get("Masks") == []
+    assert "Masks" not in world.control("status").stdout and json.loads(world.control("status", "--json").stdout)["crop"] is None
+
+
+def test_remedies_are_commands(world, desktop):
+    share(desktop)
+    done = world.control("share", "--cursor", "hidden", check=False)
+    assert done.returncode == FAILED
+    assert "cursor cannot change while the share is under way: 'vitrinectl stop' ends it first" in done.stderr
+    # None of the agent's words is translated that it does not say.
+    source = (TOP / "Sources/vitrinectl/Remedy.swift").read_text()
+    theirs = re.findall(r'^ +\("(.*?)", "', source, re.M)
+    agent = "".join(file.read_text() for file in (TOP / "Sources/Agent").glob("*.swift"))
+    assert len(theirs) > 3 and [words for words in theirs if f'{words}"' not in agent] == []
 
 
 def test_an_agent_that_ends_is_told(make_session):
@@ -420,9 +456,13 @@ def test_list_names_owners_titles_and_readers(world, desktop):
         track.destroy()
 
 
-def test_a_track_that_is_not_there_is_a_failure(world):
+def test_a_track_that_is_not_there_is_a_failure(world, tmp_path):
     done = world.control("status", "--track", "4711", check=False)
-    assert done.returncode == FAILED and done.stderr.startswith("vitrinectl: ")
+    assert done.returncode == FAILED
+    assert done.stderr == "vitrinectl: there is no track 4711: 'vitrinectl list' shows those that are there\n"
+    # As one types it who knows ffmpeg.
+    done = world.control("record", tmp_path / "x.webm", "-t", "7", check=False)
+    assert done.returncode == FAILED and "there is no track 7:" in done.stderr
 
 
 def test_stats_count(world, desktop, tmp_path):
@@ -435,8 +475,26 @@ def test_stats_count(world, desktop, tmp_path):
     (reader,) = counters["readers"]
     assert reader["format"] == "webm" and reader["size"] == [1280, 720] and reader["counters"]["sent"] > 0
     words = world.control("stats").stdout
-    assert re.search(r"^received +\d+$", words, re.M) and re.search(r"^\d+ +webm vp8 +1280x720", words, re.M)
+    assert re.search(r"^received +\d+  frames$", words, re.M) and re.search(r"^\d+ +webm vp8 +1280x720", words, re.M)
+    units = {line.split()[0]: line.split()[2] for line in words.split("READER")[0].splitlines()[1:]}
+    assert set(units) == set(counters["counters"])
+    assert {name: unit for name, unit in units.items() if unit != "frames"} == {
+        "footprint": "bytes", "pool-capacity": "slots", "last-frame-age-us": "µs", "latency-p50-us": "µs", "latency-p99-us": "µs"}
+    names, row = ([word.lower() for word in line.split()] for line in words.split("\nREADER")[1].splitlines()[:2])
+    columns = dict(zip(names[2:-1], row[1:]))
+    assert set(columns) == set(reader["counters"])
+    assert columns["bytes"] == columns["queued-bytes"] == "bytes" and columns["sent"] == columns["keyframes"] == "frames"
     recording.stop()
+
+
+def test_stats_follow_in_words(ctl, desktop):
+    share(desktop)
+    program = ctl("stats", "--follow")
+    wait_until(lambda: len(re.findall("^desktop: active$", program.out, re.M)) >= 2, "two blocks")
+    program.send(signal.SIGINT)
+    assert program.end() == DONE
+    first, second = (int(number) for number in re.findall(r"^received +(\d+) ", program.out, re.M)[:2])
+    assert second > first
 
 
 def test_stats_follow(ctl, desktop):
