@@ -4,6 +4,9 @@
 enum RecordFormat: String, CaseIterable {
     case webm, ivf, y4m
 
+    /// The names, as the help lists them.
+    static var words: String { allCases.map(\.rawValue).joined(separator: "|") }
+
     private static let extensions: [String: RecordFormat] = ["webm": .webm, "mkv": .webm, "ivf": .ivf, "y4m": .y4m]
 
     /// The format that a file's name ends in; WebM for a name that ends in none, such as a pipe's.

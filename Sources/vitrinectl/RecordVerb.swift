@@ -22,11 +22,11 @@ enum RecordVerb {
         options: [
             OptionSpec(name: "seconds", letter: "s", value: "N", text: "end after so many seconds of stream"),
             OptionSpec(name: "wait-seconds", value: "N", text: "give up, with exit code 5, when no picture came for so long"),
-            OptionSpec(name: "format", letter: "f", value: "F", text: "webm, ivf or y4m, whatever FILE's name ends in"),
+            OptionSpec(name: "format", letter: "f", value: RecordFormat.words, text: "what to write, whatever FILE's name ends in"),
             .track,
         ] + StreamOptions.specs + [
             OptionSpec(
-                name: "placeholder", value: "P",
+                name: "placeholder", value: "end|picture|hold",
                 text:
                     "when the share ends: end (the default) ends the recording; picture and hold wait for the next share, with a placeholder "
                     + "picture or with nothing; hold also records nothing while muted"),

@@ -9,7 +9,7 @@ enum ShareOptions {
         OptionSpec(name: "fps", value: "N", text: "at most so many frames a second; 0 is no limit"),
         OptionSpec(name: "bitrate", letter: "b", value: "N", text: "bits a second, such as 4M or 2500k; 0 is chosen from the size"),
         OptionSpec(name: "max-size", value: "WxH", text: "greatest picture sent, in pixels; the picture keeps its shape"),
-        OptionSpec(name: "cursor", value: "C", text: "embedded (drawn into the picture) or hidden"),
+        OptionSpec(name: "cursor", value: "embedded|hidden", text: "the pointer: drawn into the picture, or not at all"),
         OptionSpec(
             name: "crop", value: "X,Y,W,H",
             text: "the part of the source that is sent, in its pixels; none is all of it. It stays until it is changed"),
@@ -24,7 +24,7 @@ enum ShareOptions {
         OptionSpec(name: "window", text: "offer windows in the picker; without any of the three, monitors and windows"),
         OptionSpec(name: "virtual", text: "offer a virtual monitor in the picker"),
         OptionSpec(
-            name: "remember", value: "R",
+            name: "remember", value: "no|session|forever",
             text: "whether the same program may share this again without the picker: no, session (while it runs) or forever (see forget)"),
         OptionSpec(
             name: "allow", value: "ID",

@@ -5,7 +5,8 @@ import DBus
 enum StreamOptions {
     /// What the help lists.
     static let specs: [OptionSpec] = [
-        OptionSpec(name: "codec", letter: "c", value: "C", text: "vp8 (the default) or vp9: smaller at the same sharpness, and more work"),
+        OptionSpec(
+            name: "codec", letter: "c", value: "vp8|vp9", text: "vp8 unless given; vp9 is smaller at the same sharpness, and more work"),
         OptionSpec(name: "bitrate", letter: "b", value: "N", text: "bits a second, such as 4M or 2500k; else the share's"),
         OptionSpec(name: "max-size", value: "WxH", text: "greatest picture, in pixels; else the share's"),
         OptionSpec(name: "fps", value: "N", text: "at most so many frames a second; else the share's"),

@@ -8,7 +8,7 @@ struct OptionSpec: Sendable {
     var aliases: [String] = []
     /// One letter, used with one dash.
     var letter: Character?
-    /// What the value is called in the help; nil: the option takes none.
+    /// What the value is called in the help, or the words that it may be, with bars between them; nil: the option takes none.
     var value: String?
     /// The line of the help.
     let text: String

@@ -5,6 +5,12 @@ _vitrinectl_verbs() { "$1" --help 2>/dev/null | sed -n '/^Verbs:/,/^$/s/^  \([a-
 
 _vitrinectl_options() { "$1" "$2" --help 2>/dev/null | sed -n 's/^  \(-.*\)/\1/p' | sed 's/  .*//' | grep -oE -- '(^|[ ,])-[a-z-]+' | tr -d ' ,'; }
 
+# The words that an option's value may be: its help has them as one|two|three.
+_vitrinectl_values() {
+    "$1" "$2" --help 2>/dev/null | sed -n 's/^  \(-.*\)/\1/p' | sed 's/  .*//' |
+        grep -E -- "(^|, )$3(,| |\$)" | sed -n 's/.* \([^ ]*|[^ ]*\)$/\1/p' | tr '|' ' '
+}
+
 _vitrinectl_tracks() { "$1" list 2>/dev/null | sed -n '1{/^TRACK /!q;d};s/ .*//p'; }
 
 _vitrinectl_programs() { "$1" forget --list 2>/dev/null | sed 's/ .*//' | sort -u; }
@@ -24,12 +30,7 @@ _vitrinectl() {
         case $before in
         -t | --track) words=$(_vitrinectl_tracks "$program") ;;
         -p | --preset) words="h360p h480p h720p h1080p h1440p h2160p native" ;;
-        --format) words="webm ivf y4m" ;;
-        -f) [ "${COMP_WORDS[1]}" = record ] && words="webm ivf y4m" ;;
-        -c | --codec) words="vp8 vp9" ;;
-        --cursor) words="embedded hidden" ;;
-        --placeholder) words="end picture hold" ;;
-        --remember) words="no session forever" ;;
+        -*) words=$(_vitrinectl_values "$program" "${COMP_WORDS[1]}" "$before") ;;
         esac
         if [ -z "$words" ]; then
             case ${COMP_WORDS[1]}:$word in

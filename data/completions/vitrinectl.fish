@@ -22,18 +22,16 @@ function __vitrinectl_words
             string match -q 'TRACK *' -- $tracks[1]; and printf '%s\n' $prefix(string split -f 1 ' ' -- $tracks[2..])
         case '*:-p' '*:--preset'
             printf '%s\n' $prefix{h360p,h480p,h720p,h1080p,h1440p,h2160p,native}
-        case 'record:-f' '*:--format'
-            printf '%s\n' $prefix{webm,ivf,y4m}
-        case '*:-c' '*:--codec'
-            printf '%s\n' $prefix{vp8,vp9}
-        case '*:--cursor'
-            printf '%s\n' $prefix{embedded,hidden}
-        case '*:--placeholder'
-            printf '%s\n' $prefix{end,picture,hold}
-        case '*:--remember'
-            printf '%s\n' $prefix{no,session,forever}
         case '*'
-            if string match -q -- '-*' $token
+            set -l values
+            # The words that an option's value may be: its help has them as one|two|three.
+            if string match -q -- '-*' $before
+                set -l heads (vitrinectl $verb --help 2>/dev/null | string match -r '^  -.*' | string trim | string replace -r '  .*' '')
+                set values (string match -r -- "(?:^|, )$before(?:,.*)? (\S+\|\S+)\$" $heads)[2]
+            end
+            if test -n "$values"
+                printf '%s\n' $prefix(string split '|' -- $values)
+            else if string match -q -- '-*' $token
                 for line in (vitrinectl $verb --help 2>/dev/null | string match -r '^  -.*')
                     set -l parts (string split -m 1 '  ' -- (string trim -- $line))
                     for name in (string match -ra -- '(?<![^ ,])-[a-z-]+' $parts[1])
