@@ -101,6 +101,24 @@ import Testing
         #expect(throws: Failure.self) { try arguments.size("size") }
     }
 
+    @Test func regionsAreFourNumbersOrNone() throws {
+        #expect(try parse("x").regions("size") == nil)
+        #expect(try parse("x", "--size", "none").regions("size") == [])
+        let expected = [Region(x: -1, y: 2, width: 3, height: 4), Region(x: 0, y: 0, width: 5, height: 6)]
+        #expect(try parse("x", "--size=-1,2,3,4", "--size", "0,0,5,6").regions("size") == expected)
+    }
+
+    @Test(arguments: ["", "1,2,3", "1,2,3,4,5", "1,2,-3,4", "1,,3,4", "a,b,c,d", "1, 2, 3, 4", "4294967296,0,1,1"])
+    func wrongRegionsAreRefused(text: String) throws {
+        let arguments = try parse("x", "--size", text)
+        #expect(throws: Failure.self) { try arguments.regions("size") }
+    }
+
+    @Test func noneIsNoPartAmongOthers() throws {
+        let arguments = try parse("x", "--size", "none", "--size", "0,0,1,1")
+        #expect(throws: Failure.self) { try arguments.regions("size") }
+    }
+
     @Test func secondsMayHaveAFraction() throws {
         #expect(try parse("x", "--seconds", "2.5").duration("seconds") == .milliseconds(2_500))
     }

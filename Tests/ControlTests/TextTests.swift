@@ -50,10 +50,10 @@ import Testing
 
     @Test func differencesOfCountersSurviveARestart() {
         #expect(
-            Share.describe(["received": 12, "delivered": 10, "coalesced": 2], since: ["received": 2, "delivered": 1])
-                == "10 received, 9 delivered, 2 coalesced")
+            Share.describe(["received": 12, "delivered": 10, "coalesced": 2, "unread": 7], since: ["received": 2, "delivered": 1])
+                == "10 received, 9 delivered, 2 coalesced, 7 unread")
         // An agent that was started anew counts from 0.
-        #expect(Share.describe(["received": 3], since: ["received": 100]) == "3 received, 0 delivered, 0 coalesced")
+        #expect(Share.describe(["received": 3], since: ["received": 100]) == "3 received, 0 delivered, 0 coalesced, 0 unread")
     }
 }
 

@@ -31,4 +31,25 @@ import Testing
         output.appendUnsizedHeader(.segment)
         #expect(output.bytes == [0x18, 0x53, 0x80, 0x67, 0x01, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF])
     }
+
+    @Test func aSizeThatWasLeftOpenCanBeFilledIn() {
+        var output = EBML()
+        output.appendUnsizedHeader(.cluster)
+        #expect(output.bytes.count == ElementID.cluster.bytes.count + EBML.sizeByteCount)
+        #expect(EBML.size(0x0123) == [0x01, 0, 0, 0, 0, 0, 0x01, 0x23])
+        #expect(EBML.size(0).count == EBML.sizeByteCount)
+    }
+
+    @Test(arguments: [2, 9, 128])
+    func aVoidHasTheLengthThatIsToBeKeptFree(byteCount: Int) {
+        var output = EBML()
+        output.appendVoid(byteCount: byteCount)
+        #expect(output.bytes.count == byteCount && output.bytes.prefix(2) == [0xEC, UInt8(0x80 | (byteCount - 2))])
+    }
+
+    @Test func floatsHaveEightBytes() {
+        var output = EBML()
+        output.appendFloat(.duration, 1.5)
+        #expect(output.bytes == [0x44, 0x89, 0x88, 0x3F, 0xF8, 0, 0, 0, 0, 0, 0])
+    }
 }
