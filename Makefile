@@ -18,7 +18,7 @@ FORMATTED := Package.swift Sources Tests dbus
 # Manual pages, made of what is below data/man and of what the programs and the interfaces' XML say themselves.
 ID := org.vitrine.ScreenShare1
 PAGES := vitrine-agent.1 vitrinectl.1 vitrine-testscreen.1 vitrine.conf.5 $(ID).5
-EXAMPLES := $(notdir $(wildcard data/examples/*))
+EXAMPLES := $(wildcard data/examples/*) Tests/integration/frames_reader.py Tests/integration/frames_reader.c
 PYTEST := VITRINE_BIN=$(abspath $(BIN)) $(TOOLS)/as-user env PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m pytest -c Tests/pytest.ini --rootdir=Tests
 
 bindir := $(PREFIX)/bin
@@ -28,7 +28,8 @@ applicationdir := $(PREFIX)/share/applications
 icondir := $(PREFIX)/share/icons/hicolor
 metainfodir := $(PREFIX)/share/metainfo
 mandir := $(PREFIX)/share/man
-exampledir := $(PREFIX)/share/doc/vitrine/examples
+docdir := $(PREFIX)/share/doc/vitrine
+exampledir := $(docdir)/examples
 bashcompletiondir := $(PREFIX)/share/bash-completion/completions
 fishcompletiondir := $(PREFIX)/share/fish/vendor_completions.d
 # Debian's own packages have a folder beside this.
@@ -105,7 +106,8 @@ install: $(PROGRAMS:%=$(BIN)/%) manual ## puts programs, services, interfaces an
 	install -m 644 data/completions/vitrinectl.bash $(DESTDIR)$(bashcompletiondir)/vitrinectl
 	install -m 644 data/completions/_vitrinectl $(DESTDIR)$(zshcompletiondir)
 	install -m 644 data/completions/vitrinectl.fish $(DESTDIR)$(fishcompletiondir)
-	install -m 644 $(EXAMPLES:%=data/examples/%) $(DESTDIR)$(exampledir)
+	install -m 644 $(EXAMPLES) $(DESTDIR)$(exampledir)
+	sed 's|\.\./Tests/integration/|examples/|g' dbus/frames.md >$(DESTDIR)$(docdir)/frames.md
 
 uninstall: ## takes away what install put in place
 	@echo "uninstall: takes away what install put below $(DESTDIR)$(PREFIX)"
@@ -117,8 +119,8 @@ uninstall: ## takes away what install put in place
 	rm -f $(DESTDIR)$(icondir)/scalable/apps/$(ID).svg $(DESTDIR)$(icondir)/symbolic/apps/$(ID)-symbolic.svg
 	rm -f $(addprefix $(DESTDIR)$(mandir)/man1/,$(filter %.1,$(PAGES))) $(addprefix $(DESTDIR)$(mandir)/man5/,$(filter %.5,$(PAGES)))
 	rm -f $(DESTDIR)$(bashcompletiondir)/vitrinectl $(DESTDIR)$(zshcompletiondir)/_vitrinectl $(DESTDIR)$(fishcompletiondir)/vitrinectl.fish
-	rm -f $(EXAMPLES:%=$(DESTDIR)$(exampledir)/%)
-	rmdir $(DESTDIR)$(exampledir) $(DESTDIR)$(PREFIX)/share/doc/vitrine 2>/dev/null || true
+	rm -f $(addprefix $(DESTDIR)$(exampledir)/,$(notdir $(EXAMPLES))) $(DESTDIR)$(docdir)/frames.md
+	rmdir $(DESTDIR)$(exampledir) $(DESTDIR)$(docdir) 2>/dev/null || true
 
 deb: $(PROGRAMS:%=$(BIN)/%) ## makes a Debian package of the programs, in .build/deb, and has lintian judge it
 	@echo "deb: makes a Debian package of the programs, in .build/deb"

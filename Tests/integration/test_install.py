@@ -43,11 +43,14 @@ def test_everything_is_in_its_place(tmp_path):
         "usr/share/dbus-1/interfaces/org.vitrine.ScreenShare1.Subscription.xml",
         "usr/share/dbus-1/interfaces/org.vitrine.ScreenShare1.Track.xml",
         "usr/share/dbus-1/services/org.vitrine.ScreenShare1.service",
+        "usr/share/doc/vitrine/examples/frames_reader.c",
+        "usr/share/doc/vitrine/examples/frames_reader.py",
         "usr/share/doc/vitrine/examples/gnome-keys",
         "usr/share/doc/vitrine/examples/i3status.conf",
         "usr/share/doc/vitrine/examples/polybar.ini",
         "usr/share/doc/vitrine/examples/sway.conf",
         "usr/share/doc/vitrine/examples/waybar.jsonc",
+        "usr/share/doc/vitrine/frames.md",
         "usr/share/fish/vendor_completions.d/vitrinectl.fish",
         "usr/share/icons/hicolor/scalable/apps/org.vitrine.ScreenShare1.svg",
         "usr/share/icons/hicolor/symbolic/apps/org.vitrine.ScreenShare1-symbolic.svg",
@@ -67,6 +70,28 @@ def test_everything_is_in_its_place(tmp_path):
     subprocess.run(["make", "-s", "uninstall", f"DESTDIR={tmp_path}", f"PREFIX={PREFIX}"], cwd=TOP, check=True, stdin=subprocess.DEVNULL)
     assert installed(tmp_path) == []
     assert not (tmp_path / "usr/share/doc/vitrine").exists(), "a folder of our own stays behind"
+
+
+def test_it_can_be_for_one_user_alone(tmp_path):
+    """All of it is then in the home folder, where the bus and systemd look for a user's own services, and desktops for what starts with them."""
+    home = tmp_path / "home"
+    environment = {**os.environ, "HOME": str(home)}
+    words = [f"PREFIX={home}/.local", f"BIN={BIN}"]
+    subprocess.run(["make", "-s", "install", *words], cwd=TOP, env=environment, check=True, stdin=subprocess.DEVNULL)
+    own = set(installed(home))
+    assert {path for path in own if not path.startswith(".local/")} == {".config/autostart/org.vitrine.ScreenShare1.desktop"}
+    assert {".local/bin/vitrinectl", ".local/share/systemd/user/app-org.vitrine.ScreenShare1.service",
+            ".local/share/dbus-1/services/org.vitrine.ScreenShare1.service"} <= own
+    assert entry(home / ".local/share/dbus-1/services/org.vitrine.ScreenShare1.service", "D-BUS Service")["Exec"].startswith(f"{home}/.local/bin/")
+    subprocess.run(["make", "-s", "uninstall", *words], cwd=TOP, env=environment, check=True, stdin=subprocess.DEVNULL)
+    assert installed(home) == []
+
+
+def test_links_of_the_installed_documents_lead_somewhere(tree):
+    folder = tree / "usr/share/doc/vitrine"
+    links = re.findall(r"\]\(([^)#]+)\)", (folder / "frames.md").read_text())
+    assert len(links) >= 2
+    assert [link for link in links if not link.startswith("http") and not (folder / link).exists()] == []
 
 
 def test_the_entries_are_valid(tree, tmp_path):
