@@ -19,6 +19,8 @@ def test_a_newcomer_without_a_desktop_gets_a_recording_of_the_test_screen():
     assert "the test screen is shared" in said
     # The objects of the contract are shown, and what they say while something is shared.
     assert "/org/vitrine/ScreenShare1/track/desktop" in said and ".IsBroadcastActive" in said
+    # It fits a terminal, whatever the programs' folder is called.
+    assert [line for line in said.splitlines() if len(line) > 80 and "exe:" not in line] == []
 
     (stream,) = probe(recording)["streams"]
     assert stream["codec_name"] == "vp8"
@@ -29,4 +31,5 @@ def test_a_newcomer_without_a_desktop_gets_a_recording_of_the_test_screen():
     assert len(set(numbers)) > 0.9 * len(numbers)
     times = [float(packet["pts_time"]) for packet in probe(recording)["packets"]]
     assert 8 < times[-1] - times[0] < 12
+    assert f"duration={probe(recording)['format']['duration']}\n" in said
     recording.unlink()
