@@ -305,14 +305,16 @@ private enum Capabilities {
         ("crop", true), ("masks", true),
         ("multiple", false),
         ("system-audio", false), ("microphone", false),
-        ("cursor-metadata", false),
         ("window-exclusion", false),
     ]
 
     /// - Parameter portal: nil while none was seen: then nothing is said of what only it can answer.
     static func of(_ portal: PortalProperties?) -> Value {
         var all = own
-        if let portal { all.append(("persist", portal.version >= 4)) }
+        if let portal {
+            all.append(("persist", portal.version >= 4))
+            all.append(("cursor-metadata", portal.cursorModes.contains(.metadata)))
+        }
         return .dictionary(key: "s", value: "b", all.map { Value.Entry(key: .string($0.0), value: .bool($0.1)) })
     }
 }

@@ -53,7 +53,7 @@ final class Broadcast {
         (self.portal, self.captures, self.pool, self.memory, self.handler) = (portal, captures, pool, memory, handler)
         makeNotice = notice
         wish.types = SourceTypes(rawValue: options.sources)
-        wish.cursorMode = options.cursorIsHidden ? .hidden : .embedded
+        wish.cursorMode = options.cursor
         wish.cursorModeIsRequired = options.cursorIsExplicit
         wish.parentWindow = start.parentWindow
         wish.timeout = start.timeout == 0 ? nil : .seconds(Int64(start.timeout))
@@ -86,7 +86,8 @@ final class Broadcast {
         guard let grant, let stream = grant.streams.first else { return }
         do throws(Errno) {
             captureID = try captures.open(
-                remote: grant.remote, node: stream.node, serial: stream.serial, pool: pool, view: view
+                remote: grant.remote, node: stream.node, serial: stream.serial, pool: pool, view: view,
+                hasCursor: grant.cursorMode == .metadata
             ) { [weak self] event in self?.handle(event) }
         } catch {
             handler(.failed(AgentError(.failed, "no thread can be had for the capture: \(error)")))

@@ -24,17 +24,19 @@ final class Captures {
     ///
     /// - Parameters:
     ///   - remote: the portal's PipeWire connection; this capture owns it from now on.
+    ///   - hasCursor: whether the pointer comes beside the pixels.
     ///   - replaced: the capture that writes into the pool until this one does.
     func open(
-        remote: FileDescriptor, node: UInt32, serial: UInt64?, pool: FramePool, view: CaptureView, replacing replaced: UInt64? = nil,
-        _ handler: @escaping (CaptureEvent) -> Void
+        remote: FileDescriptor, node: UInt32, serial: UInt64?, pool: FramePool, view: CaptureView, hasCursor: Bool,
+        replacing replaced: UInt64? = nil, _ handler: @escaping (CaptureEvent) -> Void
     ) throws(Errno) -> UInt64 {
         if thread == nil { thread = try CaptureThread.start() }
         lastID += 1
         open[lastID] = Entry(pool: pool, handler: handler)
         thread?.open(
             CaptureRequest(
-                id: lastID, remote: remote, node: node, serial: serial, pool: pool, view: view, replaces: replaced, events: inbox))
+                id: lastID, remote: remote, node: node, serial: serial, pool: pool, view: view, hasCursor: hasCursor, replaces: replaced,
+                events: inbox))
         return lastID
     }
 

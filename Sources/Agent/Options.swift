@@ -3,6 +3,7 @@ import Capture
 import DBus
 import Encoding
 import Frames
+import Portal
 
 /// The keys of one `a{sv}`, taken out one by one: what is left over at the end was unknown.
 struct OptionReader {
@@ -55,7 +56,7 @@ struct TrackOptions: Equatable, Sendable {
     var bitrate: UInt32?
     /// Bits of the portal's source types.
     var sources: UInt32 = 3
-    var cursorIsHidden = false
+    var cursor = CursorMode.embedded
     /// Whether the caller named the cursor mode, and did not just leave it at the default.
     var cursorIsExplicit = false
     var title = ""
@@ -125,9 +126,9 @@ struct TrackOptions: Equatable, Sendable {
 
     private mutating func setCursor(_ mode: String) throws(AgentError) {
         switch mode {
-        case "hidden": cursorIsHidden = true
-        case "embedded": cursorIsHidden = false
-        case "metadata": throw .unsupported("cursor \"metadata\"", "this version sends the cursor embedded or not at all")
+        case "hidden": cursor = .hidden
+        case "embedded": cursor = .embedded
+        case "metadata": cursor = .metadata
         default: throw .invalid("cursor", "is \"\(mode)\"; there are hidden, embedded, metadata")
         }
         cursorIsExplicit = true
@@ -222,7 +223,7 @@ struct TrackOptions: Equatable, Sendable {
     var asValue: Value {
         var options: [String: Value] = [
             "preset": .string(preset.name), "sources": .uint32(sources),
-            "cursor": .string(cursorIsHidden ? "hidden" : "embedded"), "title": .string(title),
+            "cursor": .string(cursor.description), "title": .string(title),
             "allow": .array(of: "s", allow.map(Value.string)), "detached": .bool(isDetached), "persist": .string(persistence.rawValue),
             "restore-key": .string(restoreKey), "crop": crop.asValue, "masks": masks.asValue,
         ]

@@ -59,7 +59,7 @@ extension Track {
     private func checkLive(_ new: TrackOptions, _ given: [String: Value]) throws(AgentError) {
         var frozen: [String] = []
         if new.sources != options.sources { frozen.append("sources") }
-        if new.cursorIsHidden != options.cursorIsHidden { frozen.append("cursor") }
+        if new.cursor != options.cursor { frozen.append("cursor") }
         if new.isDetached != options.isDetached { frozen.append("detached") }
         if new.persistence != options.persistence { frozen.append("persist") }
         if new.restoreKey != options.restoreKey { frozen.append("restore-key") }

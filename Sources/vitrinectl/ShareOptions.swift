@@ -9,7 +9,7 @@ enum ShareOptions {
         OptionSpec(name: "fps", value: "N", text: "at most so many frames a second; 0 is no limit"),
         OptionSpec(name: "bitrate", letter: "b", value: "N", text: "bits a second, such as 4M or 2500k; 0 is chosen from the size"),
         OptionSpec(name: "max-size", value: "WxH", text: "greatest picture sent, in pixels; the picture keeps its shape"),
-        OptionSpec(name: "cursor", value: "embedded|hidden", text: "the pointer: drawn into the picture, or not at all"),
+        OptionSpec(name: "cursor", value: "embedded|metadata|hidden", text: "the pointer: drawn by the desktop, drawn by the agent, or not at all"),
         OptionSpec(
             name: "crop", value: "X,Y,W,H",
             text: "the part of the source that is sent, in its pixels; none is all of it. It stays until it is changed"),
@@ -55,7 +55,7 @@ enum ShareOptions {
         if let rate = try arguments.number("fps") { options["fps"] = .uint32(rate) }
         if let bitrate = try arguments.bitrate("bitrate") { options["bitrate"] = .uint32(bitrate) }
         if let size = try arguments.size("max-size") { options["max-size"] = .structure([.uint32(size.width), .uint32(size.height)]) }
-        if let cursor = try arguments.word("cursor", of: ["embedded", "hidden"]) { options["cursor"] = .string(cursor) }
+        if let cursor = try arguments.word("cursor", of: ["embedded", "metadata", "hidden"]) { options["cursor"] = .string(cursor) }
         if let crop = try arguments.regions("crop") { options["crop"] = (crop.last ?? .none).value }
         if let masks = try arguments.regions("mask") { options["masks"] = .array(of: "(iiuu)", masks.map(\.value)) }
         if let title = arguments.string("title") { options["title"] = .string(title) }

@@ -32,7 +32,7 @@ import Testing
         expected.preset = Preset.all[2]
         expected.maxSize = PixelSize(width: 800, height: 600)
         (expected.frameRate, expected.bitrate, expected.sources) = (5, 1_500_000, 5)
-        (expected.cursorIsHidden, expected.cursorIsExplicit) = (true, true)
+        (expected.cursor, expected.cursorIsExplicit) = (.hidden, true)
         (expected.title, expected.persistence, expected.restoreKey) = ("Room 7 = the blue one", .forever, "room")
         expected.allow = ["app:org.example.A", "exe:/usr/bin/b", "unit:c.service"]
         #expect(configuration.options == expected)

@@ -25,7 +25,7 @@ import Testing
         #expect(options.preset.name == "h720p")
         #expect(options.effectiveMaxSize == PixelSize(width: 640, height: 480))
         #expect(options.effectiveFrameRate == 12 && options.effectiveBitrate == 900_000)
-        #expect(options.sources == 2 && options.cursorIsHidden && options.title == "demo" && options.isDetached)
+        #expect(options.sources == 2 && options.cursor == .hidden && options.title == "demo" && options.isDetached)
         #expect(options.allow == ["app:org.x.Y", ":1.4"])
         #expect(options.view.crop == PixelRect(x: 2, y: 4, width: 6, height: 8))
         #expect(options.view.masks == Array(repeating: PixelRect(x: -1, y: 2, width: 3, height: 4), count: 2))
@@ -74,7 +74,6 @@ import Testing
     private static let unbuilt: [(String, Value, Value)] = [
         ("multiple", .bool(true), .bool(false)), ("audio", .string("system"), .string("none")),
         ("excluded-windows", .array(of: "u", [.uint32(7)]), .array(of: "u", [])),
-        ("cursor", .string("metadata"), .string("embedded")),
     ]
 
     @Test(arguments: unbuilt) func saysWhatIsNotBuiltUnlessItIsTheDefault(key: String, asked: Value, standard: Value) throws {

@@ -42,7 +42,7 @@ def test_the_programs_help_names_verbs_and_exit_codes(world):
     (("share", "--crop", "1,2,3"), "'1,2,3' is no value of --crop", "0,0,640,480"),
     (("share", "--mask", "0,0,-1,5"), "'0,0,-1,5' is no value of --mask", "or none"),
     (("share", "--crop=-1,0,5,5", "--timeout", "1"), "crop", ""),
-    (("share", "--cursor", "metadata"), "'metadata' is no value of --cursor", "embedded, hidden"),
+    (("share", "--cursor", "sprite"), "'sprite' is no value of --cursor", "embedded, metadata, hidden"),
     (("mute", "maybe"), "'maybe' is no value of STATE", "on, off, toggle"),
     (("record",), "FILE is missing", "vitrinectl record FILE"),
     (("record", "x", "--seconds"), "'--seconds' needs a value", "vitrinectl record --help"),

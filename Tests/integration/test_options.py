@@ -39,7 +39,7 @@ WRONG_VALUES = [
 ]
 UNBUILT = [
     ("multiple", v("b", True)), ("audio", v("s", "system")), ("audio", v("s", "microphone")), ("audio", v("s", "both")),
-    ("persist", v("s", "forever")), ("cursor", v("s", "metadata")), ("excluded-windows", v("au", [7])),
+    ("persist", v("s", "forever")), ("excluded-windows", v("au", [7])),
 ]
 WRONG_SUBSCRIBE_VALUES = [
     ("format", v("s", "gif")), ("codec", v("s", "av1")), ("placeholder", v("s", "cat")), ("bitrate", v("u", 1)), ("fps", v("u", 1 << 31)),

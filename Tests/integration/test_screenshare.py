@@ -98,7 +98,7 @@ def test_live_options(me):
 
 
 @pytest.mark.parametrize("state", ["choosing", "active"])
-@pytest.mark.parametrize("key, value", [("sources", 1), ("cursor", "hidden")])
+@pytest.mark.parametrize("key, value", [("sources", 1), ("cursor", "hidden"), ("cursor", "metadata")])
 def test_options_that_are_not_live(me, screen, state, key, value):
     """An option that only a new start can change is Busy, which names it, and changes nothing, also not what stands beside it."""
     if state == "choosing":

@@ -282,7 +282,9 @@ def test_everybody_hears_it(me, world, track):
 def test_what_is_asked_of_the_portal(me, screen):
     """The portal is asked for what the options say: source types, cursor mode, one source, nothing to remember, the parent window."""
     track = me.create_track(sources=1, cursor="hidden")
-    for one, given, wanted in [(track, {"parent_window": "x11:1234"}, (1, 1, "x11:1234")), (me.desktop, {}, (3, 2, ""))]:
+    pointer = me.create_track(cursor="metadata")
+    for one, given, wanted in [
+            (track, {"parent_window": "x11:1234"}, (1, 1, "x11:1234")), (me.desktop, {}, (3, 2, "")), (pointer, {}, (3, 4, ""))]:
         one.start_capture()
         one.start_broadcast(wait=True, **given)
         asked = screen.get("LastStart")
@@ -297,8 +299,9 @@ def test_only_what_the_desktop_has_is_asked_for(make_session):
     me, screen = session.agent(), TestScreen(session.client)
     me.set_screen_share(True, wait=True)
     assert (screen.get("LastStart")["types"], screen.get("LastStart")["cursor_mode"]) == (1, 1)
+    assert me.get("Capabilities")["cursor-metadata"] is False
     me.set_screen_share(False)
-    for given, word in [({"sources": 4}, "monitor"), ({"cursor": "embedded"}, "hidden")]:
+    for given, word in [({"sources": 4}, "monitor"), ({"cursor": "embedded"}, "hidden"), ({"cursor": "metadata"}, "metadata")]:
         error = refused(me.set_screen_share, True, wait=True, **given)
         assert error.name == ERROR + "Unsupported" and word in error.message
         assert me.desktop.state == "listening"
@@ -328,7 +331,8 @@ def test_what_the_portal_has_is_shown(make_session):
     assert session.client.owner(PORTAL)
     me.wait_for("changed", "PortalVersion", lambda value: value >= 4, ROOT, mark)
     assert (me.get("AvailableSourceTypes"), me.get("AvailableCursorModes")) == (7, 7)
-    assert set(me.get("Capabilities")) >= set(capabilities)
+    assert "cursor-metadata" not in capabilities
+    assert me.get("Capabilities") == capabilities | {"persist": True, "cursor-metadata": True}
     track.destroy()
     screen.wait_until_closed()
 
