@@ -54,7 +54,7 @@ extension Control {
               <arg name="count" type="u" direction="in"/>
               <arg name="number" type="u" direction="out"/>
             </method>
-            <!-- Sends one buffer of size 0 with garbage in it. -->
+            <!-- Sends one buffer of size 0 with garbage in it. Where cursor metadata are sent, the pointer goes a step in it. -->
             <method name="EmitCursorOnly"/>
             <!-- Sends one buffer with garbage in it that is marked as corrupted: in its "header" or in its "chunk". -->
             <method name="Corrupt"><arg name="place" type="s" direction="in"/></method>

@@ -15,6 +15,14 @@ extension Size: CustomStringConvertible {
     var description: String { "\(width)x\(height)" }
 }
 
+/// A pixel's place, or a distance between two.
+struct Point: Equatable {
+    var x: Int
+    var y: Int
+
+    init(_ x: Int, _ y: Int) { (self.x, self.y) = (x, y) }
+}
+
 /// A rectangle in pixels, the origin at the top left.
 struct Rect: Equatable {
     var x: Int

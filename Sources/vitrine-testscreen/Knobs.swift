@@ -7,6 +7,8 @@ struct Knob {
     enum Effect {
         /// The next picture or answer has it.
         case none
+        /// Another pointer: a buffer without pixels where it is metadata, a picture where it is drawn.
+        case pointer
         /// Another picture.
         case repaint
         /// Another format or other buffers.
@@ -191,6 +193,37 @@ extension Knob {
             .flag("transform-meta", \.hasTransform, .renegotiate, "transform metadata are offered"),
             .choice("cursor", \.cursor, .renegotiate, "cursor metadata"),
             .size("cursor-size", \.cursorSize, .renegotiate, "pixels of the cursor's bitmap, and of the room that is offered"),
+            .optional(
+                "cursor-position", "(ii)", \.cursorPosition, absent: Point(.min, .min).value, .pointer,
+                "what it points at, in pixels of the upright picture; -2147483648,-2147483648: it goes over the colour bars", get: \.value,
+                set: { value throws(Refusal) in try Point.taken(from: value) }),
+            Knob(
+                name: "cursor-hotspot", signature: "(ii)", effect: .pointer, help: "the pixel of its bitmap that points, seen upright",
+                get: { $0.cursorHotspot.value }
+            ) { settings, value throws(Refusal) in
+                let point = try Point.taken(from: value)
+                guard 0...16_384 ~= point.x, 0...16_384 ~= point.y else { throw .range("0,0 to 16384,16384") }
+                settings.cursorHotspot = point
+            },
+            Knob(
+                name: "cursor-shape", signature: "u", effect: .pointer,
+                help: "the colour of its triangle: 0 red, 1 green, 2 blue, 3 white, 4 magenta, 5 white at half",
+                get: { .uint32($0.cursorShape.rawValue) }
+            ) { settings, value throws(Refusal) in
+                guard let number = value.asUInt32 else { throw .type }
+                guard let shape = PointerShape(rawValue: number) else { throw .range("0 to 5") }
+                settings.cursorShape = shape
+            },
+            .choice("cursor-state", \.cursorState, .pointer, "whether it is seen, where the metadata are `normal`: `away` is id 0"),
+            Knob(
+                name: "cursor-format", signature: "s", effect: .pointer, help: "of its bitmap: BGRA RGBA ARGB ABGR",
+                get: { .string($0.cursorFormat.rawValue) }
+            ) { settings, value throws(Refusal) in
+                guard let name = value.asString else { throw .type }
+                let formats: [VideoFormat] = [.BGRA, .RGBA, .ARGB, .ABGR]
+                guard let format = formats.first(where: { $0.rawValue == name }) else { throw .range("one of BGRA RGBA ARGB ABGR") }
+                settings.cursorFormat = format
+            },
         ]
     }
 
@@ -256,6 +289,15 @@ extension Size {
         }
         guard 1...16_384 ~= width, 1...16_384 ~= height else { throw .range("1x1 to 16384x16384") }
         return Size(Int(width), Int(height))
+    }
+}
+
+extension Point {
+    var value: Value { .structure([.int32(Int32(clamping: x)), .int32(Int32(clamping: y))]) }
+
+    static func taken(from value: Value) throws(Knob.Refusal) -> Point {
+        guard let fields = value.asStructure, fields.count == 2, let x = fields[0].asInt32, let y = fields[1].asInt32 else { throw .type }
+        return Point(Int(x), Int(y))
     }
 }
 

@@ -88,6 +88,15 @@ enum CursorReport: String, CaseIterable {
     case outside
 }
 
+/// Whether the pointer is to be seen, where the cursor metadata are `normal`.
+enum PointerState: String, CaseIterable {
+    case shown
+    /// Its bitmap has no pixels.
+    case hidden
+    /// Not in this source: id 0.
+    case away
+}
+
 /// Which time stamps the headers carry.
 enum TimeStamps: String, CaseIterable {
     case normal
@@ -147,6 +156,13 @@ struct Settings {
     /// The pointer is part of the pixels.
     var drawsPointer = false
     var cursorSize = Size(24, 24)
+    /// Where the pointer points, in pixels of the upright picture; nil: it goes about.
+    var cursorPosition: Point?
+    /// Which pixel of its bitmap points.
+    var cursorHotspot = Point(0, 0)
+    var cursorShape = PointerShape.red
+    var cursorState = PointerState.shown
+    var cursorFormat = VideoFormat.BGRA
 
     // The conversation.
     var answer = Answer.ok

@@ -125,18 +125,20 @@ final class SourceBuffer {
     }
 
     /// Draws the pointer over the picture, and remembers that it has to go again.
-    func draw(_ pointer: Pointer, _ layout: Layout, _ canvas: Canvas) {
+    ///
+    /// - Parameter place: where its bitmap lies in the upright picture.
+    func draw(_ shape: PointerShape, at place: Rect, _ layout: Layout, _ canvas: Canvas) {
         guard let room, Grid(size: canvas.size).isReadable else { return }
-        let place = pointer.place.clipped(to: Rect(canvas.size))
-        var pixel = canvas.pixel(.red)
+        let visible = place.clipped(to: Rect(canvas.size))
+        var pixel = canvas.pixel(shape.colour)
         let written = min(4, layout.agreement.format.bytesPerPixel)
-        for y in 0..<place.height {
-            for x in 0..<place.width where Pointer.isOpaque(x, y) {
-                let target = layout.address(place.x + x, place.y + y)
+        for y in visible.y..<(visible.y + visible.height) {
+            for x in visible.x..<(visible.x + visible.width) where PointerShape.covers(x - place.x, y - place.y) {
+                let target = layout.address(x, y)
                 if target >= 0, target + written <= room.length { memcpy(room.base + target, &pixel, written) }
             }
         }
-        markStale([place])
+        markStale([visible])
     }
 
     /// Fills the buffer with what nobody may show.

@@ -10,7 +10,8 @@ struct Announcement {
     var isCorrupted = false
     /// What changed since the buffer before.
     var damage: [Rect]
-    var pointer: Pointer
+    /// Where the pointer's bitmap lies in the upright picture.
+    var pointer: Rect
     /// Whether the pointer's shape goes with it.
     var hasShape = false
 }
@@ -84,21 +85,26 @@ struct MetadataWriter {
         else { return }
         let cursor = memory.assumingMemoryBound(to: spa_meta_cursor.self)
         cursor.pointee = spa_meta_cursor()
-        guard settings.cursor != .invalid else { return }
-        let pointer = announcement.pointer.place
+        guard settings.cursor != .invalid, settings.cursor != .normal || settings.cursorState != .away else { return }
+        let hotspot = settings.cursorHotspot
+        let point = layout.place(Rect(announcement.pointer.x + hotspot.x, announcement.pointer.y + hotspot.y, 1, 1))
+        // The bitmap is turned as the picture is.
+        let turned = shape(hotspot.x, hotspot.y)
         cursor.pointee.id = 1
-        cursor.pointee.position = spa_point(x: Int32(clamping: pointer.x), y: Int32(clamping: pointer.y))
+        cursor.pointee.position = spa_point(x: Int32(clamping: point.x), y: Int32(clamping: point.y))
+        cursor.pointee.hotspot = spa_point(x: Int32(clamping: turned.x), y: Int32(clamping: turned.y))
         guard announcement.hasShape || settings.cursor != .normal else { return }
         let place = MemoryLayout<spa_meta_cursor>.size
         let (bitmapBytes, pixelBytes) = (MemoryLayout<spa_meta_bitmap>.size, settings.cursorSize.width * settings.cursorSize.height * 4)
         guard Int(meta.pointee.size) >= place + bitmapBytes else { return }
         cursor.pointee.bitmap_offset = settings.cursor == .outside ? meta.pointee.size &+ 4096 : UInt32(place)
         let bitmap = (memory + place).assumingMemoryBound(to: spa_meta_bitmap.self)
-        bitmap.pointee.format = VideoFormat.BGRA.id
+        bitmap.pointee.format = settings.cursorFormat.id
         bitmap.pointee.offset = UInt32(bitmapBytes)
-        var size = settings.cursorSize
+        var size = settings.transform.exchangesSides ? settings.cursorSize.turned : settings.cursorSize
         switch settings.cursor {
         case .hidden: size = Size(0, 0)
+        case .normal where settings.cursorState == .hidden: size = Size(0, 0)
         case .huge: size = Size(4096, 4096)
         default:
             // The consumer may have left less room than the shape needs.
@@ -112,11 +118,29 @@ struct MetadataWriter {
         bitmap.pointee.stride = Int32(clamping: size.width * 4)
     }
 
+    /// Where a pixel of the upright bitmap lies in that of the metadata.
+    private func shape(_ x: Int, _ y: Int) -> (x: Int, y: Int) {
+        let placement = settings.transform.placement(of: settings.cursorSize)
+        return (
+            placement.origin.x + x * placement.right.x + y * placement.down.x,
+            placement.origin.y + x * placement.right.y + y * placement.down.y
+        )
+    }
+
+    /// The colours of a bitmap are multiplied by its alpha.
     private func paintShape(_ memory: UnsafeMutableRawPointer) {
+        let (size, alpha) = (settings.cursorSize, settings.cursorShape.alpha)
         let pixels = memory.assumingMemoryBound(to: UInt32.self)
-        let red = VideoFormat.BGRA.pixel(.red, rest: 255)
-        for y in 0..<settings.cursorSize.height {
-            for x in 0..<settings.cursorSize.width { pixels[y * settings.cursorSize.width + x] = Pointer.isOpaque(x, y) ? red : 0 }
+        let width = settings.transform.exchangesSides ? size.height : size.width
+        let colour = settings.cursorShape.colour
+        func multiplied(_ part: UInt8) -> UInt8 { UInt8(Int(part) * Int(alpha) / 255) }
+        let pixel = settings.cursorFormat.pixel(
+            Colour(multiplied(colour.red), multiplied(colour.green), multiplied(colour.blue)), rest: alpha)
+        for y in 0..<size.height {
+            for x in 0..<size.width {
+                let place = shape(x, y)
+                pixels[place.y * width + place.x] = PointerShape.covers(x, y) ? pixel : 0
+            }
         }
     }
 }

@@ -45,6 +45,9 @@ final class VideoSource {
     private var lastNumber: UInt32
     private var isStreaming = false
     private var owesPicture = false
+    /// Whoever looks may not have the pointer's shape.
+    private var owesShape = true
+    private var owesPointer: Timer?
     private var isResized = false
     private var offers: UInt32 = 0
     private var timer: Timer?
@@ -58,7 +61,7 @@ final class VideoSource {
     /// - Parameter firstNumber: one less than the number of the first picture.
     init?(_ pipeWire: PipeWire, on loop: EventLoop, index: Int, name: String, firstNumber: UInt32, cursorMode: UInt32, settings: Settings) {
         let settings = settings.resolved(cursorMode: cursorMode)
-        (self.cursorMode, pointer) = (cursorMode, Pointer(settings.size(of: index), size: settings.cursorSize))
+        (self.cursorMode, pointer) = (cursorMode, Pointer(settings.size(of: index)))
         (self.pipeWire, self.loop, self.index, self.settings, lastNumber) = (pipeWire, loop, index, settings, firstNumber)
         let items = [
             (PW_KEY_MEDIA_CLASS, "Video/Source"), (PW_KEY_MEDIA_ROLE, "Screen"), (PW_KEY_NODE_NAME, name),
@@ -107,6 +110,7 @@ final class VideoSource {
         timer?.cancel()
         overwriter?.cancel()
         greeting?.cancel()
+        owesPointer?.cancel()
         finishPushes(nil)
         pw_stream_destroy(stream)
     }
@@ -121,8 +125,26 @@ final class VideoSource {
             owesPicture = true
         }
         if effects.contains(.renegotiate) { renegotiate() }
+        if effects.contains(.pointer) {
+            owesShape = true
+            sendPointer()
+        }
         rearmOverwriter()
         schedule()
+    }
+
+    /// Shows the pointer as it is now.
+    private func sendPointer() {
+        owesPointer?.cancel()
+        owesPointer = nil
+        guard isStreaming else { return }
+        if settings.drawsPointer {
+            owesPicture = true
+            schedule()
+        } else if settings.cursor != .absent, !send(.cursorOnly) {
+            // No buffer yet: they come back within milliseconds.
+            owesPointer = loop.after(.milliseconds(5)) { [unowned self] in sendPointer() }
+        }
     }
 
     func setActive(_ active: Bool) { pw_stream_set_active(stream, active) }
@@ -150,6 +172,7 @@ final class VideoSource {
 
     /// Somebody new sees the source.
     func greet() {
+        owesShape = true
         guard settings.sendsFirst else { return }
         // For the daemon a reader runs a little before buffers reach it: one of thirty that were sent at once was lost.
         // Where more pictures come, that does not matter.
@@ -195,7 +218,8 @@ final class VideoSource {
         let layout = SourceBuffer.Layout(agreement, settings)
         painter = Painter(
             size: layout.picture, format: agreement.format, rest: settings.unusedByte, workload: settings.workload, number: lastNumber &+ 1)
-        pointer = Pointer(layout.picture, size: settings.cursorSize)
+        pointer = Pointer(layout.picture)
+        owesShape = true
         isFresh = true
         for buffer in buffers.values { buffer.markStale(nil) }
     }
@@ -320,13 +344,15 @@ final class VideoSource {
         if let own = buffers[buffer] {
             if content == .next || content == .same {
                 own.update(from: painter.canvas, layout)
-                if settings.drawsPointer { own.draw(pointer, layout, painter.canvas) }
+                if settings.drawsPointer { own.draw(settings.cursorShape, at: pointer.place(settings), layout, painter.canvas) }
             } else {
                 own.fillWithGarbage(seed: UInt32(truncatingIfNeeded: sequence))
             }
         }
-        var announcement = Announcement(sequence: sequence, isCorrupted: content == .corruptHeader, damage: damage, pointer: pointer)
-        announcement.hasShape = framesSent % 30 == 0
+        var announcement = Announcement(
+            sequence: sequence, isCorrupted: content == .corruptHeader, damage: damage, pointer: pointer.place(settings))
+        announcement.hasShape = owesShape || framesSent % 30 == 0
+        owesShape = false
         guard let spa = buffer.pointee.buffer else { return false }
         MetadataWriter(settings: settings, layout: layout, start: start).write(announcement, into: spa)
         writeChunks(content, layout, spa)
@@ -342,13 +368,14 @@ final class VideoSource {
     ///
     /// - Returns: what is different from the picture before.
     private func draw(_ content: Content, on painter: Painter, _ layout: SourceBuffer.Layout) -> [Rect] {
-        let old = pointer.place
+        let old = pointer.place(settings)
         switch content {
         case .next where !isFresh:
             if settings.workload == .moving { pointer.move() }
             let damage = painter.advance()
             for buffer in buffers.values { buffer.markStale(damage) }
-            return settings.drawsPointer && old != pointer.place ? damage + [old, pointer.place] : damage
+            let new = pointer.place(settings)
+            return settings.drawsPointer && old != new ? damage + [old, new] : damage
         case .next, .same:
             isFresh = false
             return [Rect(layout.picture)]

@@ -21,7 +21,7 @@ SESSION = "org.freedesktop.portal.Session"
 # Types of the settings that Python's own types do not tell.
 SETTING_TYPES = {
     "size": "(uu)", "sizes": "a(uu)", "resize-to": "(uu)", "formats": "as", "unused-byte": "y", "chunk-stride": "i", "crop": "(iiuu)",
-    "cursor-size": "(uu)", "omit": "as", "position": "(ii)", "logical-size": "(uu)",
+    "cursor-size": "(uu)", "cursor-position": "(ii)", "cursor-hotspot": "(ii)", "omit": "as", "position": "(ii)", "logical-size": "(uu)",
 }
 
 _tokens = itertools.count(1)
