@@ -312,7 +312,7 @@ final class CaptureStream {
     func streamProcess() {
         guard let stream else { return }
         if hasEnded || writer.isReplaced {
-            while let buffer = pw_stream_dequeue_buffer(stream) { pw_stream_queue_buffer(stream, buffer) }
+            writer.skip(stream)
         } else {
             writer.process(stream)
         }

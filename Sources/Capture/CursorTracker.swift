@@ -115,6 +115,9 @@ final class CursorTracker {
         }
     }
 
+    /// Another stream has shown its pointer in the pool: this one's is given to it again, bitmap and all.
+    func forgetShown() { (isStale, shownTransform) = (true, nil) }
+
     /// Shows the pointer over the latest picture, or hides it: when there is none, when none of it lies in the picture, and when it points at something
     /// that is masked. What it covers of other masked parts is left out.
     ///

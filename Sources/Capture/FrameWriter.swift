@@ -88,17 +88,21 @@ final class FrameWriter {
             publish(newest, arrival)
             pw_stream_queue_buffer(stream, newest.buffer)
         }
-        showCursor()
+        if hasPicture { cursor?.show(over: placement(of: part), view) }
         pool.wakeReaders()
     }
 
-    /// Shows the pointer over the latest picture, if that is one of this stream.
-    private func showCursor() {
-        if hasPicture, let cursor { cursor.show(over: placement, view) }
+    /// The process callback while nothing of this stream is shown. A bitmap of the pointer comes once only.
+    func skip(_ stream: OpaquePointer) {
+        while let buffer = pw_stream_dequeue_buffer(stream) {
+            if let cursor, let said = BufferReading(buffer: buffer).cursor { cursor.note(said) }
+            pw_stream_queue_buffer(stream, buffer)
+        }
     }
 
-    private var placement: CursorTracker.Placement? {
-        guard let geometry, let part else { return nil }
+    /// Where the pointer lies in a picture that shows a part of the source.
+    private func placement(of part: PixelRect?) -> CursorTracker.Placement? {
+        guard let geometry, let part, !part.isEmpty else { return nil }
         let visible = geometry.crop?.intersection(PixelRect(geometry.agreement.size)) ?? PixelRect(geometry.agreement.size)
         return CursorTracker.Placement(visible: visible, transform: geometry.transform, part: part)
     }
@@ -125,6 +129,8 @@ final class FrameWriter {
         let size = part.isEmpty ? sourceSize : part.size
         let time = reading.time(arrival: arrival, last: lastTime)
         let changed = checked(upright(source), source, part, mapped)
+        // What another stream has left in the pool.
+        if !hasPicture { pool.hideCursor() }
         let outcome = pool.write(size: size, time: time, arrival: arrival, damage: changed) { planes, stale in
             if part.isEmpty {
                 Conversion.fillBlack(planes)
@@ -135,8 +141,6 @@ final class FrameWriter {
             return isConverted
         }
         guard case .published(let sequence) = outcome else { return }
-        // What another stream has left in the pool.
-        if !hasPicture && cursor == nil { pool.hideCursor() }
         if !hasPicture, let predecessor {
             predecessor.isReplaced = true
             pool.withdraw(before: sequence)
@@ -198,6 +202,8 @@ final class FrameWriter {
         let size = shown.isEmpty ? format.sourceSize : shown.size
         let now = Instant.now
         lastTime = max(now, Instant(nanoseconds: lastTime.nanoseconds + 1))
+        // The pointer first: whoever has the picture takes no older one.
+        cursor?.show(over: placement(of: shown), view)
         let outcome = pool.write(size: size, time: lastTime, arrival: now) { planes, _ in
             if kept != shown || shown.isEmpty { Conversion.fillBlack(planes) }
             if kept.isEmpty { return true }
@@ -213,7 +219,6 @@ final class FrameWriter {
         pool.withdraw(before: sequence)
         self.part = shown.isEmpty ? nil : shown
         self.format?.size = size
-        showCursor()
         pool.wakeReaders()
         return showsMore
     }
@@ -223,6 +228,7 @@ final class FrameWriter {
         (isReplaced, damage) = (false, .everything)
         pool.withdrawAll()
         pool.hideCursor()
+        cursor?.forgetShown()
     }
 
     /// The part of an upright source that is shown.
