@@ -10,6 +10,12 @@ SWIFT ?= $(firstword $(shell command -v swift) $(wildcard /opt/swift/usr/bin/swi
 PYTHON ?= /usr/bin/python3
 TOOLS := Tests/tools
 
+# For fuzz and soak.
+ROUNDS ?= 5000
+SEED ?= $(shell date +%s)
+STARTS ?= 10000
+SECONDS_SHARED ?= 3600
+
 CHECKS := -Xswiftc -warnings-as-errors --explicit-target-dependency-import-check error
 # Tables of addresses are read-only from the start on. The linker is the toolchain's own: GNU ld has Swift's constants in writable memory.
 LINKING := -Xswiftc -use-ld=lld -Xlinker -z -Xlinker relro -Xlinker -z -Xlinker now

@@ -140,9 +140,12 @@ class Session:
             with contextlib.suppress(Exception):
                 client.close()
         self._clients.clear()
+        found = []
         if hasattr(self, "processes"):
             self.processes.end_all()
+            found = self.processes.sanitizer_reports()
         shutil.rmtree(self.root, ignore_errors=True)
+        assert not found, "\n".join(found)
 
     # What is made
 
@@ -173,7 +176,7 @@ class Session:
             "VITRINE_BIN": str(BIN),
             "NO_COLOR": "1",
         }
-        for name in ("ASAN_OPTIONS", "TSAN_OPTIONS", "PIPEWIRE_DEBUG", "VITRINE_LOG"):
+        for name in ("ASAN_OPTIONS", "TSAN_OPTIONS", "LD_PRELOAD", "PIPEWIRE_DEBUG", "VITRINE_LOG"):
             if name in os.environ:
                 self.environment[name] = os.environ[name]
         self.processes = Processes(self.runtime_dir, folders["log"])

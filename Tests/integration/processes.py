@@ -97,6 +97,15 @@ class Processes:
                 found.append(int(entry))
         return found
 
+    def sanitizer_reports(self):
+        """What a program that was built with a sanitizer complained of, with some lines of where."""
+        found = []
+        for path in sorted(self.log_dir.glob("*.log")):
+            lines = path.read_text(errors="replace").splitlines()
+            found += ["\n".join(lines[index:index + 40]) for index, line in enumerate(lines)
+                      if "WARNING: ThreadSanitizer" in line or "ERROR: AddressSanitizer" in line]
+        return found
+
     def report(self, lines=60):
         """The end of every log, for a failed test."""
         parts = []

@@ -142,7 +142,7 @@ def test_the_agent_links_each_library_that_it_speaks_to():
         assert name in libraries
 
 
-@pytest.mark.parametrize("script", ["Tests/tools/install-packages", "Tests/tools/as-user", "Tests/tools/run", "Tests/tools/share-and-record", ".ci/run"])
+@pytest.mark.parametrize("script", ["Tests/tools/install-packages", "Tests/tools/as-user", "Tests/tools/run", "Tests/tools/share-and-record", "Tests/tools/test-sanitized", ".ci/run"])
 def test_scripts_are_programs_that_bash_can_read(script):
     path = TOP / script
     assert path.stat().st_mode & 0o111
