@@ -14,6 +14,8 @@ final class Broadcast {
         case granted
         case failed(AgentError)
         case firstFrame
+        /// It has not come in time.
+        case firstFrameIsLate
         case changed
         case ended(End)
     }
@@ -22,7 +24,12 @@ final class Broadcast {
     struct Memory {
         let choices: RememberedChoices
         let key: ChoiceKey
+        /// Whether what is remembered may be had again without a picker.
+        let skipsPicker: Bool
     }
+
+    /// How long a source that was chosen may take to send its first picture.
+    private static let firstFrameLimit = Duration.seconds(15)
 
     private let portal: ScreenCastPortal
     private let captures: Captures
@@ -32,6 +39,7 @@ final class Broadcast {
     /// What is asked of the portal; the remembered choice is added when it is asked.
     private var wish = CastOptions()
     private var opening: Timer?
+    private var firstFrameTimer: Timer?
     private var notice: PickerNotice?
     private let handler: (Event) -> Void
     private var cast: Cast?
@@ -68,7 +76,7 @@ final class Broadcast {
     private func openPicker() {
         opening = nil
         notice = makeNotice()
-        wish.restoreToken = memory.choices.token(for: memory.key)
+        wish.restoreToken = memory.skipsPicker ? memory.choices.token(for: memory.key) : nil
         cast = portal.start(wish) { [weak self] event in self?.handle(event) }
     }
 
@@ -82,12 +90,15 @@ final class Broadcast {
     }
 
     /// Begins to capture what the user has chosen.
-    func capture(_ view: CaptureView) {
+    ///
+    /// - Parameter replaced: what is captured into the same pool until the first picture of this comes.
+    func capture(_ view: CaptureView, replacing replaced: Broadcast? = nil) {
+        firstFrameTimer = captures.loop.after(Broadcast.firstFrameLimit) { [unowned self] in handler(.firstFrameIsLate) }
         guard let grant, let stream = grant.streams.first else { return }
         do throws(Errno) {
             captureID = try captures.open(
                 remote: grant.remote, node: stream.node, serial: stream.serial, pool: pool, view: view,
-                hasCursor: grant.cursorMode == .metadata
+                hasCursor: grant.cursorMode == .metadata, replacing: replaced?.captureID
             ) { [weak self] event in self?.handle(event) }
         } catch {
             handler(.failed(AgentError(.failed, "no thread can be had for the capture: \(error)")))
@@ -103,6 +114,7 @@ final class Broadcast {
     /// Stops capturing, closes the portal session or the picker. Nothing comes any more.
     func release() {
         endPicking()
+        firstFrameTimer?.cancel()
         stopCapturing()
         cast?.close()
         cast = nil
@@ -130,6 +142,7 @@ final class Broadcast {
             format = new
             handler(.changed)
         case .firstFrame:
+            firstFrameTimer?.cancel()
             handler(.firstFrame)
         case .paused:
             isPaused = true

@@ -12,7 +12,7 @@ extension Track {
             methods: [
                 "StartCapture": method(.manage) { track, call, _ in track.handleStartCapture(call) },
                 "StartBroadcast": method(.start) { track, call, identity in track.handleStartBroadcast(call, identity) },
-                "SwitchSource": method(.manage) { track, call, _ in track.handleSwitchSource(call) },
+                "SwitchSource": method(.manage) { track, call, identity in track.handleSwitchSource(call, identity) },
                 "StopBroadcast": method(.stop) { track, call, identity in track.handleStopBroadcast(call, identity) },
                 "StopCapture": method(.stop) { track, call, identity in
                     track.stopCapture(.stopped(by: identity)) { call.reply() }
@@ -123,11 +123,17 @@ extension Track {
         }
     }
 
-    private func handleSwitchSource(_ call: Call) {
-        guard machine.isActive else {
-            return call.fail(AgentError(.notActive, "nothing is being broadcast: call StartBroadcast to choose a source"))
+    private func handleSwitchSource(_ call: Call, _ identity: Identity) {
+        do throws(AgentError) {
+            var reader = OptionReader(call.options(at: 0))
+            let start = try StartOptions(&reader)
+            try reader.finish()
+            let starter = Starter(client: call.sender, identity: identity)
+            try switchSource(start, by: starter, start.waits ? { error in call.answer(error) } : nil)
+            if !start.waits { call.reply() }
+        } catch {
+            call.fail(error)
         }
-        call.fail(.unsupported("SwitchSource", "stop the broadcast and start it again to choose another source"))
     }
 
     private func handleStopBroadcast(_ call: Call, _ identity: Identity) {

@@ -27,6 +27,8 @@ final class Track {
     var isMuted = false
     private(set) var machine = TrackMachine()
     private(set) var broadcast: Broadcast?
+    /// What is to take the broadcast's place, while another source is chosen.
+    private var replacement: Broadcast?
     private(set) var startedAt: UInt64 = 0
     /// Who started the broadcast that is active, or the last one.
     private var sharedBy: Identity?
@@ -41,7 +43,6 @@ final class Track {
     private var start = StartInProgress()
     private var isSettling = false
     private var settled: [() -> Void] = []
-    private var firstFrameTimer: Timer?
 
     /// Who asks for a start.
     struct Starter {
@@ -49,7 +50,7 @@ final class Track {
         let identity: Identity
     }
 
-    /// What belongs to the start that is under way.
+    /// What belongs to the start that is under way, or to the switch: there is at most one of either.
     private struct StartInProgress {
         var options: StartOptions?
         var starter: Starter?
@@ -70,7 +71,7 @@ final class Track {
     var isFresh: Bool {
         !machine.isCapturing && subscriptions.isEmpty && !isMuted && lastError.name.isEmpty && options == agent.defaults
     }
-    var isPicking: Bool { broadcast?.isPicking ?? false }
+    var isPicking: Bool { broadcast?.isPicking ?? false || replacement?.isPicking ?? false }
 
     // MARK: - Starting and stopping
 
@@ -83,7 +84,22 @@ final class Track {
         if !machine.isChoosing, machine.isCapturing, !machine.isActive, let other = agent.pickingTrack {
             throw AgentError(.busy, "the picker of \(other.path) is open: one is shown at a time, try again when it is closed")
         }
-        let actions = try machine.startBroadcast()
+        begin(try machine.startBroadcast(), start, starter, waiter)
+    }
+
+    /// Opens the picker for another source; the present one goes on until that one delivers.
+    ///
+    /// - Parameter waiter: called when it is shown, or with the error; nil for a caller that does not wait.
+    func switchSource(_ start: StartOptions, by starter: Starter, _ waiter: ((AgentError?) -> Void)?) throws(AgentError) {
+        if machine.isActive, !machine.isSwitching, let other = agent.pickingTrack {
+            throw AgentError(.busy, "the picker of \(other.path) is open: one is shown at a time, try again when it is closed")
+        }
+        begin(try machine.switchSource(), start, starter, waiter)
+    }
+
+    private func begin(
+        _ actions: [TrackMachine.Action], _ start: StartOptions, _ starter: Starter, _ waiter: ((AgentError?) -> Void)?
+    ) {
         self.start = StartInProgress(options: start, starter: starter, waiters: waiter.map { [$0] } ?? [])
         lastError = ("", "")
         perform(actions)
@@ -137,8 +153,15 @@ final class Track {
         for action in actions {
             switch action {
             case .openPicker(let generation): openPicker(generation)
-            case .capture(let generation): capture(generation)
+            case .capture: capture()
             case .stopCapturing: broadcast?.stopCapturing()
+            case .replace:
+                // The desktop's indicator for the old one goes out now.
+                broadcast?.release()
+                (broadcast, replacement) = (replacement, nil)
+            case .releaseSwitch:
+                replacement?.release()
+                replacement = nil
             case .release: release()
             case .settle(let generation, let milliseconds):
                 agent.loop.after(.milliseconds(milliseconds)) { [weak self] in
@@ -154,13 +177,14 @@ final class Track {
         guard let start = start.options, let starter = self.start.starter else { return }
         log.info(
             "\(path): the picker is asked for; by=\(starter.identity.name) owner=\(ownerIdentity?.name ?? "-") title=\"\(options.title)\"")
-        let memory = Broadcast.Memory(choices: agent.choices, key: choiceKey(of: starter))
+        let memory = Broadcast.Memory(choices: agent.choices, key: choiceKey(of: starter), skipsPicker: !machine.isSwitching)
         let (title, isUnexpected) = (options.title, starter.identity.isSandboxed || !isOwn(starter))
-        broadcast = Broadcast(
+        let opened = Broadcast(
             options, start, portal: agent.portal, captures: agent.captures, pool: pool, memory: memory,
             notBefore: agent.endOfPeace(for: starter.identity),
             notice: { [agent] in isUnexpected ? agent.makeNotice(starter.identity, title: title) : nil }
         ) { [weak self] event in self?.handle(event, generation) }
+        if machine.isSwitching { replacement = opened } else { broadcast = opened }
     }
 
     /// Whether who starts is who the track is for. The desktop track is for every program outside of a sandbox.
@@ -181,22 +205,21 @@ final class Track {
             if error.name == .cancelled, let starter = start.starter { agent.noteCancel(by: starter.identity) }
             perform(machine.startFailed(generation, error))
         case .firstFrame: perform(machine.firstFrame(generation))
+        case .firstFrameIsLate: perform(machine.firstFrameIsLate(generation))
         case .ended(let end): perform(machine.ended(generation, end))
         case .changed: publish()
         }
     }
 
-    private func capture(_ generation: UInt64) {
-        firstFrameTimer = agent.loop.after(.seconds(15)) { [weak self] in
-            guard let self else { return }
-            perform(machine.firstFrameIsLate(generation))
+    private func capture() {
+        if machine.isSwitching {
+            replacement?.capture(options.view, replacing: broadcast)
+        } else {
+            broadcast?.capture(options.view)
         }
-        broadcast?.capture(options.view)
     }
 
     private func release() {
-        firstFrameTimer?.cancel()
-        firstFrameTimer = nil
         broadcast?.release()
         pace = nil
     }
@@ -206,7 +229,6 @@ final class Track {
         case .changed:
             publish()
         case .started:
-            firstFrameTimer?.cancel()
             startedAt = wallClockMicroseconds()
             sharedBy = start.starter?.identity
             updatePlaceholder()
@@ -217,14 +239,24 @@ final class Track {
             answerWaiters(nil)
         case .startFailed(let error):
             broadcast = nil
-            lastError = (error.name.dbusName, error.message)
-            log.info("\(path): start failed; error=\(error.name.rawValue) detail=\"\(error.message)\"")
-            publish()
-            object.emit("StartFailed", [.string(error.name.dbusName), .string(error.message)])
-            answerWaiters(error)
+            startFailed("start", error)
         case .finished(let end):
             finish(end)
+        case .switched:
+            log.info("\(path): another source; size=\(sentSize)")
+            publish()
+            answerWaiters(nil)
+        case .switchFailed(let error):
+            startFailed("switch", error)
         }
+    }
+
+    private func startFailed(_ what: String, _ error: AgentError) {
+        lastError = (error.name.dbusName, error.message)
+        log.info("\(path): \(what) failed; error=\(error.name.rawValue) detail=\"\(error.message)\"")
+        publish()
+        object.emit("StartFailed", [.string(error.name.dbusName), .string(error.message)])
+        answerWaiters(error)
     }
 
     private func finish(_ end: End) {

@@ -65,7 +65,8 @@ struct End: Equatable, Sendable {
 /// The states of a track (idle, listening, choosing, active) without any input or output.
 ///
 /// Events come in as method calls and actions go out, for ``Track`` to execute in order. What belongs to a start carries its
-/// generation: events of an earlier one are ignored.
+/// generation: events of an earlier one are ignored. A switch to another source is a start of its own beside the broadcast that runs; when
+/// its first frame comes, its generation is the broadcast's.
 struct TrackMachine: Sendable {
     /// `idle` goes to `listening`; `listening` to `choosing` or `idle`; `choosing` to `active` or `listening`; `active` to `listening`.
     enum State: Equatable, Sendable {
@@ -82,6 +83,10 @@ struct TrackMachine: Sendable {
         case openPicker(UInt64)
         /// The user has chosen: capture, and call ``firstFrameIsLate(_:)`` in 15 s.
         case capture(UInt64)
+        /// Release the source that was captured so far; the one of the switch takes its place.
+        case replace
+        /// Release what there is of the switch.
+        case releaseSwitch
         /// Stop capturing; the portal's session is still listened to, for a stronger cause.
         case stopCapturing
         /// Stop capturing and close the portal session, whatever there is of either.
@@ -97,11 +102,26 @@ struct TrackMachine: Sendable {
         case started
         case finished(End)
         case startFailed(AgentError)
+        /// Another source is shown.
+        case switched
+        /// A switch came to nothing; the broadcast is as it was.
+        case switchFailed(AgentError)
+    }
+
+    /// A switch that is under way.
+    private struct Switch: Equatable {
+        let generation: UInt64
+        /// The user has chosen, and the first frame is awaited.
+        var isGranted = false
     }
 
     private(set) var state: State = .idle
-    /// Counts the starts; that of the present or last one.
+    /// Of the present or last broadcast.
     private(set) var generation: UInt64 = 0
+    /// Counts the starts.
+    private var lastGeneration: UInt64 = 0
+    /// Only in ``State/active(ending:)``, and not while that ends.
+    private var pending: Switch?
 
     var isCapturing: Bool { state != .idle }
 
@@ -114,6 +134,9 @@ struct TrackMachine: Sendable {
         if case .choosing = state { return true }
         return false
     }
+
+    /// Whether another source is being chosen for a broadcast that runs.
+    var isSwitching: Bool { pending != nil }
 
     /// The name of the state in the contract.
     var name: String {
@@ -141,14 +164,32 @@ struct TrackMachine: Sendable {
         case .active:
             throw AgentError(.busy, "the track is being broadcast already: call StopBroadcast first")
         case .listening:
-            generation += 1
+            lastGeneration += 1
+            generation = lastGeneration
             state = .choosing(granted: false)
             return [.announce(.changed), .openPicker(generation)]
         }
     }
 
+    /// Chooses another source, while the present one goes on. Only while one is broadcast; anything else is the caller's error.
+    mutating func switchSource() throws(AgentError) -> [Action] {
+        guard state == .active(ending: nil) else {
+            throw AgentError(.notActive, "nothing is being broadcast: call StartBroadcast to choose a source")
+        }
+        guard pending == nil else {
+            throw AgentError(.busy, "another source is being chosen already: wait for it, or call StopBroadcast")
+        }
+        lastGeneration += 1
+        pending = Switch(generation: lastGeneration)
+        return [.announce(.changed), .openPicker(lastGeneration)]
+    }
+
     /// The user has chosen.
     mutating func granted(_ start: UInt64) -> [Action] {
+        if pending == Switch(generation: start) {
+            pending?.isGranted = true
+            return [.capture(start)]
+        }
         guard start == generation, state == .choosing(granted: false) else { return [] }
         state = .choosing(granted: true)
         return [.capture(start)]
@@ -156,6 +197,10 @@ struct TrackMachine: Sendable {
 
     /// The first frame is here.
     mutating func firstFrame(_ start: UInt64) -> [Action] {
+        if pending == Switch(generation: start, isGranted: true) {
+            (pending, generation) = (nil, start)
+            return [.replace, .announce(.switched)]
+        }
         guard start == generation, state == .choosing(granted: true) else { return [] }
         state = .active(ending: nil)
         return [.announce(.started)]
@@ -163,6 +208,7 @@ struct TrackMachine: Sendable {
 
     /// The start came to nothing.
     mutating func startFailed(_ start: UInt64, _ error: AgentError) -> [Action] {
+        if start == pending?.generation { return endSwitch(error) }
         guard start == generation, isChoosing else { return [] }
         state = .listening
         return [.release, .announce(.startFailed(error))]
@@ -175,17 +221,19 @@ struct TrackMachine: Sendable {
 
     /// Something ended what this start began.
     mutating func ended(_ start: UInt64, _ end: End) -> [Action] {
+        if start == pending?.generation { return endSwitch(end.asError) }
         guard start == generation else { return [] }
         switch state {
         case .idle, .listening: return []
         case .choosing: return startFailed(start, end.asError)
         case .active(let earlier):
             if let earlier, earlier.cause <= end.cause { return [] }
-            guard let wait = end.cause.settleMilliseconds else { return finish(end) }
+            let ends = endSwitch(AgentError(.cancelled, "the broadcast ended while another source was chosen: \(end.detail)"))
+            guard let wait = end.cause.settleMilliseconds else { return ends + finish(end) }
             state = .active(ending: end)
             // The first timer to fire settles it. Frames that a desktop still sends after it ended the share are nobody's; where the capture
             // itself told of the end it has stopped already, and may yet tell of a stronger cause.
-            return (end.cause == .endedByDesktop ? [.stopCapturing] : []) + [.settle(start, milliseconds: wait)]
+            return ends + (end.cause == .endedByDesktop ? [.stopCapturing] : []) + [.settle(start, milliseconds: wait)]
         }
     }
 
@@ -203,6 +251,13 @@ struct TrackMachine: Sendable {
         guard state == .listening else { return [] }
         state = .idle
         return [.announce(.changed)]
+    }
+
+    /// A switch, if there is one, came to nothing.
+    private mutating func endSwitch(_ error: AgentError) -> [Action] {
+        guard pending != nil else { return [] }
+        pending = nil
+        return [.releaseSwitch, .announce(.switchFailed(error))]
     }
 
     private mutating func finish(_ end: End) -> [Action] {

@@ -107,6 +107,10 @@ extension Knob {
             .flag("first-frame", \.sendsFirst, .none, "a new consumer gets a picture at once"),
             .number("resize-every", \.resizeEvery, "not 0: after so many pictures the size changes to `resize-to`, and back"),
             .size("resize-to", \.resizeTo, .none, "see resize-every"),
+            .optional(
+                "next-size", "(uu)", \.nextSize, absent: Size(0, 0).value, .nextSession,
+                "the size that the streams of the next sessions have and keep; 0x0: `size`", get: \.value,
+                set: { value throws(Refusal) in try Size.taken(from: value) }),
             .flag("decoy", \.hasDecoy, .nextSession, "a second Video/Source that no portal grants"),
         ]
     }

@@ -15,6 +15,8 @@ final class Screen {
 
     /// The distance between the numbers of two streams' pictures, so that a picture tells which stream it is of.
     static let numbersPerStream: UInt32 = 10_000_000
+    /// The distance from the numbers of a session that is open to those of the next one.
+    private static let numbersPerSession: UInt32 = 100_000
 
     let knobs = Knob.all
     private(set) var settings: Settings
@@ -54,7 +56,7 @@ final class Screen {
         }
         cast.ready = { [unowned cast] in ready(cast) }
         for index in 0..<cast.expected {
-            let first = numbers[index] ?? UInt32(index) * Screen.numbersPerStream
+            let first = firstNumber(index)
             guard
                 let source = VideoSource(
                     pipeWire, on: loop, index: index, name: name(index), firstNumber: first, cursorMode: cursorMode, settings: settings)
@@ -66,6 +68,12 @@ final class Screen {
         }
         reportIfReady(cast)
         return cast
+    }
+
+    /// Later pictures have greater numbers, also when those of an earlier session go on beside them.
+    private func firstNumber(_ index: Int) -> UInt32 {
+        let running = sources.filter { $0.index == index }.map { $0.number + Screen.numbersPerSession }
+        return running.reduce(numbers[index] ?? UInt32(index) * Screen.numbersPerStream, max)
     }
 
     /// Removes a cast's nodes.

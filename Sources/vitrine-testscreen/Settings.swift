@@ -182,6 +182,7 @@ struct Settings {
     var cursorModes: UInt32 = 7
     var keepsNode = false
     var hasDecoy = false
+    var nextSize: Size?
 
     /// The settings of a session with that cursor mode: 1 hidden, 2 in the pixels, 4 metadata.
     func resolved(cursorMode: UInt32) -> Settings {

@@ -15,9 +15,9 @@ struct StreamsAnswer {
     }
 
     private func describe(_ source: VideoSource) -> Value {
-        let size = settings.logicalSize ?? settings.size(of: source.index)
+        let size = settings.logicalSize ?? source.size
         let left = sources.prefix { $0 !== source }.reduce(settings.position.x) { sum, other in
-            sum &+ Int32(clamping: (settings.logicalSize ?? settings.size(of: other.index)).width)
+            sum &+ Int32(clamping: (settings.logicalSize ?? other.size).width)
         }
         var properties: [String: Value] = [
             "id": .string("\(settings.streamID)-\(source.index)"),

@@ -25,6 +25,8 @@ final class VideoSource {
     var number: UInt32 { painter?.number ?? lastNumber }
     var bufferCount: Int { buffers.count }
 
+    /// A size of its own, whatever the settings say.
+    private let ownSize: Size?
     private var settings: Settings
     private let cursorMode: UInt32
     private var pointer: Pointer
@@ -61,7 +63,8 @@ final class VideoSource {
     /// - Parameter firstNumber: one less than the number of the first picture.
     init?(_ pipeWire: PipeWire, on loop: EventLoop, index: Int, name: String, firstNumber: UInt32, cursorMode: UInt32, settings: Settings) {
         let settings = settings.resolved(cursorMode: cursorMode)
-        (self.cursorMode, pointer) = (cursorMode, Pointer(settings.size(of: index)))
+        ownSize = settings.nextSize
+        (self.cursorMode, pointer) = (cursorMode, Pointer(ownSize ?? settings.size(of: index)))
         (self.pipeWire, self.loop, self.index, self.settings, lastNumber) = (pipeWire, loop, index, settings, firstNumber)
         let items = [
             (PW_KEY_MEDIA_CLASS, "Video/Source"), (PW_KEY_MEDIA_ROLE, "Screen"), (PW_KEY_NODE_NAME, name),
@@ -189,8 +192,11 @@ final class VideoSource {
 
     // MARK: - Negotiation
 
+    /// Of the picture, upright.
+    var size: Size { ownSize ?? settings.size(of: index) }
+
     private var offeredSize: Size {
-        let size = isResized ? settings.resizeTo : settings.size(of: index)
+        let size = isResized ? settings.resizeTo : self.size
         return settings.transform.exchangesSides ? size.turned : size
     }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+import Contract
 import Testing
 
 @testable import Agent
@@ -130,6 +131,71 @@ import Testing
         }
     }
 
+    // MARK: - Another source
+
+    private func switching(isGranted: Bool = false) throws -> TrackMachine {
+        var machine = try active()
+        _ = try machine.switchSource()
+        if isGranted { _ = machine.granted(2) }
+        return machine
+    }
+
+    @Test func showsTheOldSourceUntilTheNewOneDelivers() throws {
+        var machine = try active()
+        #expect(try machine.switchSource() == [.announce(.changed), .openPicker(2)])
+        #expect(machine.name == "active" && machine.isSwitching && machine.generation == 1)
+        #expect(machine.firstFrame(2) == [])
+        #expect(machine.granted(2) == [.capture(2)])
+        #expect(machine.granted(2) == [])
+        #expect(machine.firstFrame(2) == [.replace, .announce(.switched)])
+        #expect(machine.name == "active" && !machine.isSwitching && machine.generation == 2)
+        // The old source's end, or anything late of it, is nobody's.
+        #expect(machine.ended(1, Self.gone) == [])
+        #expect(machine.firstFrameIsLate(2) == [])
+        #expect(machine.ended(2, Self.stopped) == [.release, .announce(.finished(Self.stopped))])
+    }
+
+    @Test func switchesOnlyWhatIsBroadcastAndOnceAtATime() throws {
+        for (var machine, name) in [
+            (TrackMachine(), ErrorName.notActive), (try choosing(), .notActive), (try switching(), .busy),
+            (try switching(isGranted: true), .busy),
+        ] { #expect(failure { try machine.switchSource() }?.name == name) }
+        var ending = try active()
+        _ = ending.ended(1, Self.gone)
+        #expect(failure { try ending.switchSource() }?.name == .notActive)
+        var machine = try switching()
+        #expect(failure { try machine.startBroadcast() }?.name == .busy)
+    }
+
+    @Test(arguments: [false, true]) func keepsTheOldSourceWhenASwitchComesToNothing(isGranted: Bool) throws {
+        let error = AgentError(.cancelled, "no")
+        var machine = try switching(isGranted: isGranted)
+        #expect(machine.startFailed(2, error) == [.releaseSwitch, .announce(.switchFailed(error))])
+        #expect(machine.name == "active" && !machine.isSwitching)
+        #expect(machine.granted(2) == [] && machine.firstFrame(2) == [] && machine.startFailed(2, error) == [])
+        #expect(try machine.switchSource() == [.announce(.changed), .openPicker(3)])
+        #expect(machine.ended(3, Self.gone) == [.releaseSwitch, .announce(.switchFailed(Self.gone.asError))])
+        #expect(machine.name == "active")
+        _ = machine.stopBroadcast(Self.stopped)
+        // Numbers are never used again.
+        #expect(try machine.startBroadcast() == [.announce(.changed), .openPicker(4)])
+    }
+
+    @Test(arguments: EndCause.allCases, [false, true]) func endsASwitchWithTheBroadcast(cause: EndCause, isGranted: Bool) throws {
+        var machine = try switching(isGranted: isGranted)
+        let end = End(cause: cause, detail: "why")
+        var actions = machine.ended(1, end)
+        guard case .announce(.switchFailed(let error)) = actions.dropFirst().first else {
+            Issue.record("\(actions)")
+            return
+        }
+        #expect(error.name == .cancelled && error.message.contains("why"))
+        #expect(machine.firstFrame(2) == [])
+        if cause.settleMilliseconds != nil { actions += machine.settled(1) }
+        #expect(actions.first == .releaseSwitch && actions.suffix(2) == [.release, .announce(.finished(end))])
+        #expect(machine.name == "listening")
+    }
+
     @Test func stopsCapturingOnlyFromListening() throws {
         var machine = try active()
         #expect(machine.stopCapture() == [])
@@ -145,12 +211,13 @@ import Testing
         for _ in 0..<2_000 {
             var machine = TrackMachine()
             var isOpen = false
+            var isSwitching = false
             var isBroadcasting = false
             for _ in 0..<40 {
-                let start = UInt64.random(in: 0...machine.generation + 1, using: &random)
+                let start = UInt64.random(in: 0...machine.generation + 2, using: &random)
                 let cause = EndCause.allCases.randomElement(using: &random) ?? .failed
                 var actions: [TrackMachine.Action] = []
-                switch Int.random(in: 0..<9, using: &random) {
+                switch Int.random(in: 0..<10, using: &random) {
                 case 0: actions = machine.startCapture()
                 case 1: actions = (try? machine.startBroadcast()) ?? []
                 case 2: actions = machine.granted(start)
@@ -159,16 +226,21 @@ import Testing
                 case 5: actions = machine.firstFrameIsLate(start)
                 case 6: actions = machine.ended(start, End(cause: cause, detail: ""))
                 case 7: actions = machine.settled(start)
+                case 8: actions = (try? machine.switchSource()) ?? []
                 default: actions = machine.stopCapture()
                 }
                 for action in actions {
                     switch action {
                     case .openPicker:
-                        #expect(!isOpen)
-                        isOpen = true
-                    case .capture, .stopCapturing: #expect(isOpen)
+                        #expect(isBroadcasting ? isOpen && !isSwitching : !isOpen)
+                        if isBroadcasting { isSwitching = true } else { isOpen = true }
+                    case .capture: #expect(isBroadcasting ? isSwitching : isOpen)
+                    case .stopCapturing: #expect(isOpen && !isSwitching)
+                    case .replace, .releaseSwitch:
+                        #expect(isBroadcasting && isSwitching && isOpen)
+                        isSwitching = false
                     case .release:
-                        #expect(isOpen)
+                        #expect(isOpen && !isSwitching)
                         isOpen = false
                     case .settle: #expect(isBroadcasting)
                     case .announce(.started):
@@ -178,10 +250,11 @@ import Testing
                         #expect(isBroadcasting && !isOpen)
                         isBroadcasting = false
                     case .announce(.startFailed): #expect(!isBroadcasting && !isOpen)
+                    case .announce(.switched), .announce(.switchFailed): #expect(isBroadcasting && isOpen && !isSwitching)
                     case .announce(.changed): break
                     }
                 }
-                #expect(isBroadcasting == machine.isActive)
+                #expect(isBroadcasting == machine.isActive && isSwitching == machine.isSwitching)
             }
         }
     }

@@ -420,6 +420,13 @@ class Track(_Object):
         """StartBroadcast without waiting for its reply."""
         return self.start("StartBroadcast", options(**given))
 
+    def switch_source(self, **given):
+        self.call("SwitchSource", options(**given))
+
+    def begin_switch(self, **given):
+        """SwitchSource without waiting for its reply."""
+        return self.start("SwitchSource", options(**given))
+
     def stop_broadcast(self):
         self.call("StopBroadcast")
 

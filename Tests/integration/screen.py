@@ -22,6 +22,7 @@ SESSION = "org.freedesktop.portal.Session"
 SETTING_TYPES = {
     "size": "(uu)", "sizes": "a(uu)", "resize-to": "(uu)", "formats": "as", "unused-byte": "y", "chunk-stride": "i", "crop": "(iiuu)",
     "cursor-size": "(uu)", "cursor-position": "(ii)", "cursor-hotspot": "(ii)", "omit": "as", "position": "(ii)", "logical-size": "(uu)",
+    "next-size": "(uu)",
 }
 
 _tokens = itertools.count(1)

@@ -195,14 +195,6 @@ def test_source_that_pauses(me, track, screen):
     assert not [m for m in story(me, mark) if m.what == "signal"]
 
 
-def test_no_other_source_yet(me, track):
-    """SwitchSource while a broadcast runs is Unsupported in this version, with the way round it, and the broadcast goes on."""
-    track.start_broadcast(wait=True)
-    error = refused(track.call, "SwitchSource", GLib.Variant("(a{sv})", ({},)))
-    assert error.name == ERROR + "Unsupported" and "SwitchSource" in error.message
-    assert track.state == "active"
-
-
 def test_muted_survives(me, track):
     """Muted is independent of starting and stopping: it stays as it was set."""
     track.mute()
