@@ -72,7 +72,7 @@ extension LiveTests {
             rig.idle(.milliseconds(300))
             #expect(reader.sent == 1 && late.bytes.isEmpty && ending.bytes.isEmpty)
             rig.publish(TestPicture(160, 120, luma: 60))
-            rig.wait("the next picture, for both") { reader.sent == 2 && late.sent == 1 }
+            rig.wait("the next picture, for both") { reader.sent >= 2 && late.sent >= 1 }
             reader.stream?.finish()
             late.stream?.finish()
             rig.wait("the end") { reader.isAtEnd && late.isAtEnd }

@@ -85,10 +85,10 @@ extension LiveTests {
             }
             let recording = Recording(good.bytes)
             #expect(recording.complaints == "")
-            // The first is the stream's own.
+            // The first is the stream's own. A request may wait for half a second, and the next one not.
             let keys = recording.packets.filter(\.isKeyFrame).map(\.milliseconds).dropFirst()
             #expect(keys.count > 1)
-            #expect(zip(keys, keys.dropFirst()).allSatisfy { $1 - $0 > 1_900 }, "\(keys)")
+            #expect(zip(keys, keys.dropFirst()).allSatisfy { $1 - $0 > 1_450 }, "\(keys)")
             for reader in slow.prefix(2) {
                 let recording = Recording(reader.bytes)
                 #expect(recording.complaints == "")

@@ -39,8 +39,8 @@ final class Rig {
     func idle(_ duration: Duration) { _ = loop.run(until: { false }, timeout: duration) }
 
     /// Publishes a picture as a capture does.
-    func publish(_ picture: TestPicture, damage: Damage = .everything, time: Instant? = nil) {
-        let now = Instant.now
+    func publish(_ picture: TestPicture, damage: Damage = .everything, time: Instant? = nil, arrival: Instant? = nil) {
+        let now = arrival ?? Instant.now
         pool.write(size: picture.size, time: time ?? now, arrival: now, damage: damage) { planes, _ in
             picture.write(to: planes)
             return true

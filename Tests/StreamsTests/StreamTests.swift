@@ -193,6 +193,38 @@ extension LiveTests {
             #expect(abs(Int(recording.frames.last?.first ?? 0) - 215) < 6)
         }
 
+        @Test(arguments: StreamOptions.compressed + [StreamOptions(format: .y4m)])
+        func latencyIsFromTheArrivalToTheDescriptor(_ options: StreamOptions) throws {
+            let rig = try Rig()
+            let reader = try rig.read(options)
+            // It was on its way for a while before anybody took it.
+            rig.publish(.text(320, 240), arrival: Instant(nanoseconds: Instant.now.nanoseconds - 400_000_000))
+            rig.wait("a picture") { reader.sent > 0 }
+            let first = try #require(rig.pool.statistics.latencyMedian)
+            #expect(first >= .milliseconds(400) && first < .seconds(20))
+            // The others were not.
+            for index in 1...9 {
+                rig.publish(.text(320, 240, first: index))
+                rig.wait("a picture") { reader.sent > index }
+            }
+            let statistics = rig.pool.statistics
+            #expect(statistics.latencyMedian.map { $0 < first } == true)
+            #expect(statistics.latencyP99.map { $0 >= .milliseconds(400) } == true)
+        }
+
+        @Test func latencyCountsWhatThePipeHoldsUp() throws {
+            let rig = try Rig()
+            let reader = try rig.read(StreamOptions(format: .y4m), reads: false)
+            // More than the pipe takes.
+            rig.publish(TestPicture(1_920, 1_080))
+            rig.wait("the stream begins") { reader.events == [.started] }
+            rig.idle(.milliseconds(600))
+            #expect(rig.pool.statistics.latencyMedian == nil)
+            reader.startReading()
+            rig.wait("the whole picture") { reader.sent > 0 }
+            #expect(rig.pool.statistics.latencyMedian.map { $0 >= .milliseconds(500) } == true)
+        }
+
         @Test func timesGrowWhateverTheProducerSays() throws {
             let rig = try Rig()
             let reader = try rig.read()

@@ -351,6 +351,25 @@ def _drained(subscription):
     return True
 
 
+def test_preset_too_high(me, world, screen):
+    """An encoder that cannot keep up for three windows of ten seconds: PresetTooHigh names the next preset that is less work."""
+    # As many pixels as no machine encodes sixty times a second.
+    screen.configure(size=(3840, 2160), workload="video", fps=60)
+    track = me.create_track(preset="native")
+    track.start_capture()
+    mark = me.mark()
+    recording = track.subscribe().record(world.root / "overload.webm")
+    started = time.monotonic()
+    track.start_broadcast(wait=True)
+    event = track.wait_for_signal("PresetTooHigh", since=mark, seconds=120)
+    assert time.monotonic() - started > 30
+    assert event.value == ("h2160p",)
+    counts = track.statistics
+    assert counts["coalesced"] * 10 > counts["received"]
+    track.destroy()
+    recording.wait_for_end()
+
+
 def test_pool_does_not_grow(me, world, screen):
     """The pool's footprint is what a few pictures take, known in advance, and is the same after five hundred of them."""
     screen.configure(size=(640, 360), fps=240)

@@ -248,11 +248,41 @@ def test_own_options(me, world, track, screen):
         assert numbers == sorted(numbers)
 
 
+@pytest.mark.parametrize("kind", stream.COMPRESSED, ids=str)
+def test_rates_change_while_running(me, world, screen, kind):
+    """A bit rate and a frame rate that are changed while a stream runs are followed from then on, and its size stays."""
+    screen.configure(size=(640, 360), workload="video")
+    track = me.set_screen_share(True, bitrate=8_000_000, fps=30, wait=True)
+    subscription = track.subscribe(**kind.options)
+    recording = record(subscription, world)
+
+    def bytes_of(count):
+        before = subscription.statistics
+        wait_for_sent(subscription, before["sent"] + count)
+        now = subscription.statistics
+        return (now["bytes"] - before["bytes"]) / (now["sent"] - before["sent"])
+
+    bytes_of(15)
+    much = bytes_of(45)
+    me.set_screen_share(True, bitrate=300_000)
+    bytes_of(45)
+    little = bytes_of(45)
+    assert little * 2 < much, f"{little:.0f} bytes a picture after {much:.0f}"
+    me.set_screen_share(True, fps=5)
+    slow = subscription.statistics["sent"] + 2
+    wait_for_sent(subscription, slow + 8)
+    assert subscription.get("Size") == (640, 360)
+    subscription.unsubscribe()
+    times = stream.read(recording.wait_for_end().path).times[slow:slow + 8]
+    assert numpy.diff(times).mean() > 150, times
+
+
 # Faults: B29 B04
-def test_limit_never_loses_the_last_picture(me, world, track, screen):
+@pytest.mark.parametrize("kind", [*stream.COMPRESSED, stream.RAW], ids=str)
+def test_limit_never_loses_the_last_picture(me, world, track, screen, kind):
     """A limit of pictures a second drops those in between; the last one of a burst is always sent."""
     screen.configure(manual=True, fps=120)
-    subscription = track.subscribe(fps=4)
+    subscription = track.subscribe(fps=4, **kind.options)
     recording = record(subscription, world)
     track.start_broadcast(wait=True)
     last = [screen.push_frames(10) for _ in range(3)][-1]
@@ -265,7 +295,7 @@ def test_limit_never_loses_the_last_picture(me, world, track, screen):
 
 def _newest(path):
     """The number of the newest picture in a file that is still written."""
-    copy = path.with_suffix(".copy.webm")
+    copy = path.with_suffix(f".copy{path.suffix}")
     copy.write_bytes(path.read_bytes())
     done = subprocess.run(["ffmpeg", "-v", "quiet", "-i", str(copy), "-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"],
                           capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
