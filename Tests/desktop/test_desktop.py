@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The whole way on a real desktop: the real portal, the real picker, and what is really on the screen."""
 
+import numpy
 import pytest
+from gi.repository import GLib
 
 import peers
 from harness import ERROR, BusError, options
@@ -199,3 +201,58 @@ def test_an_application_is_remembered_for_ever(desktop, agent):
             agent.track(path).wait_until("State", "active")
             assert tuple(agent.track(path).get("Sources")[0]["pixel-size"]) == (1024, 768)
         desktop.hand.wait_for_no_indicator()
+
+
+class PointerDevice:
+    """A mouse of the desktop's own: what its remote desktop would move."""
+
+    NAME, PATH = "org.gnome.Mutter.RemoteDesktop", "/org/gnome/Mutter/RemoteDesktop"
+
+    def __init__(self, desktop):
+        self.client = desktop.new_client()
+        (self.session,) = self.client.call(self.NAME, self.PATH, self.NAME, "CreateSession")
+        self.call("Start")
+        # Into the corner, from where the ways are known.
+        self.move(-10_000, -10_000)
+
+    def call(self, member, arguments=None):
+        self.client.call(self.NAME, self.session, f"{self.NAME}.Session", member, arguments)
+
+    def move(self, x, y):
+        self.call("NotifyPointerMotionRelative", GLib.Variant("(dd)", (x, y)))
+
+
+def test_the_pointer_beside_the_pixels_is_drawn_where_it_is(desktop, agent, tmp_path):
+    device = PointerDevice(desktop)
+    device.move(300, 500)
+    track = share(desktop, agent, options={"cursor": "metadata"}, index=0)
+    assert agent.get("AvailableCursorModes") & 4 and agent.get("Capabilities")["cursor-metadata"] is True
+    subscription = track.subscribe(format="y4m")
+    recording = subscription.record(tmp_path / "pointer.y4m")
+
+    places = [(400, 510), (700, 400), (1000, 600)]
+    device.move(100, 10)
+    for index, (x, y) in enumerate(places):
+        subscription.wait_until("Statistics", lambda statistics: statistics["sent"] >= index + 1)
+        if index + 1 < len(places):
+            device.move(places[index + 1][0] - x, places[index + 1][1] - y)
+    # On the other monitor it is not in what is shared.
+    sent = subscription.statistics["sent"]
+    device.move(800, 0)
+    subscription.wait_until("Statistics", lambda statistics: statistics["sent"] > sent)
+    moves = track.statistics["cursor-only"]
+    subscription.unsubscribe()
+    frames = recording.wait_for_end().frames()
+
+    plain = frames[-1]
+    assert abs(plain[450:700, 200:1200].astype(int) - (192, 32, 32)).max() < 12
+    found = []
+    for image in frames[:-1]:
+        rows, columns = numpy.nonzero(abs(image.astype(int) - plain).max(axis=2) > 60)
+        if len(rows):
+            assert (numpy.ptp(rows), numpy.ptp(columns)) < (64, 64)
+            found.append((columns.min(), rows.min()))
+    # An arrow's tip is at the top left.
+    for x, y in places[1:]:
+        assert any(abs(left - x) < 12 and abs(top - y) < 12 for left, top in found), (places, found)
+    assert moves > 0
