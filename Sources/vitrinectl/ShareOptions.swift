@@ -9,7 +9,8 @@ enum ShareOptions {
         OptionSpec(name: "fps", value: "N", text: "at most so many frames a second; 0 is no limit"),
         OptionSpec(name: "bitrate", letter: "b", value: "N", text: "bits a second, such as 4M or 2500k; 0 is chosen from the size"),
         OptionSpec(name: "max-size", value: "WxH", text: "greatest picture sent, in pixels; the picture keeps its shape"),
-        OptionSpec(name: "cursor", value: "embedded|metadata|hidden", text: "the pointer: drawn by the desktop, drawn by the agent, or not at all"),
+        OptionSpec(
+            name: "cursor", value: "embedded|metadata|hidden", text: "the pointer: drawn by the desktop, drawn by the agent, or not at all"),
         OptionSpec(
             name: "crop", value: "X,Y,W,H",
             text: "the part of the source that is sent, in its pixels; none is all of it. It stays until it is changed"),

@@ -488,7 +488,7 @@ class Recording:
     def _copy(self):
         import select
 
-        with open(self.path, "wb") as file:
+        with open(self.path, "wb", buffering=0) as file:
             while True:
                 ready, _, _ = select.select([self._descriptor, self._stop_read], [], [])
                 if self._stop_read in ready:
