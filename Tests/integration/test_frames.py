@@ -209,6 +209,37 @@ def test_limits_and_shape(track, screen, read):
         assert abs((640 - width) / 2 - x) <= 4 and abs((360 - height) / 2 - y) <= 4
 
 
+def test_masks(track, screen, read):
+    """Masks that are written on a still screen: the frame that is asked for after the reply, whole, has nothing of what they cover; nor has a late one."""
+    screen.configure(manual=True)
+    reader = read(fps=1)
+    track.start_broadcast(wait=True)
+    _, planes = reader.take()
+    assert planes[0][180:300].max() > 100
+    track.set("Masks", "a(iiuu)", [(0, 180, 640, 120)])
+    reader.subscription.call("RequestKeyFrame")
+    frame, planes = reader.take_until(lambda frame, _: frame.damage == [(0, 0, 640, 360)])
+    assert planes[0][180:300].max() == 16 and planes[0][300:].max() > 100
+    _, planes = read().take()
+    assert planes[0][180:300].max() == 16
+
+
+def test_another_source(track, screen, read):
+    """SwitchSource: frames keep their size, times and sequence go on, and after the new source's first frame none is of the old one."""
+    screen.configure(fps=60)
+    reader = read()
+    track.start_broadcast(wait=True)
+    taken = [reader.take() for _ in range(5)]
+    screen.configure(next_size=(800, 450))
+    track.switch_source(wait=True)
+    is_new = lambda _, planes: reading(planes).size == (800, 450)
+    taken.append(reader.take_until(is_new))
+    taken += [reader.take() for _ in range(20)]
+    assert all(is_new(*one) for one in taken[5:])
+    assert {(frame.width, frame.height) for frame, _ in taken} == {(640, 360)}
+    assert all(one.time < next.time and one.sequence < next.sequence for (one, _), (next, _) in zip(taken, taken[1:]))
+
+
 def test_late_subscriber_and_request(track, screen, read):
     """Of a still screen a new reader gets the picture at once, and whoever asks for a key frame gets it once more, whole. Then nothing comes."""
     screen.configure(workload="still")
