@@ -38,6 +38,7 @@ final class Share {
     private var isShown = false
     private var wasMuted = false
     private var wasPaused = false
+    private var nodes: [UInt32?] = []
     private var end: Reason?
     private var agentLeft = false
     /// Counters run since the agent began: what they were when this share did.
@@ -189,7 +190,7 @@ final class Share {
     private func showStart(joins: Bool) {
         guard let track = observer.track else { return }
         isShown = true
-        (wasMuted, wasPaused) = (track.isMuted, track.isPaused)
+        (wasMuted, wasPaused, nodes) = (track.isMuted, track.isPaused, track.sources.map(\.node))
         let now = wallClockMicroseconds()
         let age = track.startedAt == 0 || track.startedAt > now ? 0 : now - track.startedAt
         began = Instant.now + .microseconds(-Int64(clamping: age))
@@ -206,5 +207,8 @@ final class Share {
             out.line(track.isPaused ? "The source is paused: readers keep the last picture." : "The source goes on.")
         }
         (wasMuted, wasPaused) = (track.isMuted, track.isPaused)
+        guard track.isActive, track.sources.map(\.node) != nodes else { return }
+        nodes = track.sources.map(\.node)
+        out.line("Sharing now: \(printable(track.sharedThing)).")
     }
 }

@@ -113,6 +113,9 @@ struct Source: CustomStringConvertible {
     /// Whether it is what a whole monitor shows, with all windows on it.
     var isMonitor: Bool { entries["type"]?.asUInt32 == 1 }
 
+    /// PipeWire's number of it: another one is another source.
+    var node: UInt32? { entries["node"]?.asUInt32 }
+
     var pixelSize: Size? { entries["pixel-size"].flatMap(Size.init) }
 
     var description: String { [type ?? "source", pixelSize?.description].compactMap(\.self).joined(separator: ", ") }

@@ -34,7 +34,8 @@ struct Verb: Sendable {
 
     /// All verbs, in the order of the help.
     static let all: [Verb] = [
-        ShareVerb.verb, StopVerb.verb, ToggleVerb.verb, MuteVerb.verb, StatusVerb.verb, WatchVerb.verb, RecordVerb.verb, ListVerb.verb,
+        ShareVerb.verb, SwitchVerb.verb, StopVerb.verb, ToggleVerb.verb, MuteVerb.verb, StatusVerb.verb, WatchVerb.verb, RecordVerb.verb,
+        ListVerb.verb,
         StatsVerb.verb,
         ForgetVerb.verb, DoctorVerb.verb,
     ]

@@ -14,7 +14,7 @@ from control import CANCELLED, DONE, FAILED, TIMED_OUT, UNAVAILABLE, USAGE, Prog
 from harness import ERROR, SERVICE, TOP, program
 from processes import wait_until
 
-VERBS = ["share", "stop", "toggle", "mute", "status", "watch", "record", "list", "stats", "doctor"]
+VERBS = ["share", "switch", "stop", "toggle", "mute", "status", "watch", "record", "list", "stats", "doctor"]
 
 
 # Usage
@@ -195,6 +195,37 @@ def test_crop_and_masks_are_set_with_the_share_and_while_it_runs(world, desktop)
     assert world.control("share", "--detach", "--mask", "none").stdout.endswith("Changed: no masks.\n")
     assert desktop.get("Masks") == []
     assert "Masks" not in world.control("status").stdout and json.loads(world.control("status", "--json").stdout)["crop"] is None
+
+
+@pytest.mark.parametrize("cursor, mode", [("hidden", 1), ("embedded", 2), ("metadata", 4)])
+def test_the_cursor_is_asked_for_as_the_option_says(world, screen, desktop, cursor, mode):
+    world.control("share", "--detach", "--cursor", cursor)
+    assert screen.get("LastStart")["cursor_mode"] == mode
+
+
+def test_switch_shares_another_source_while_the_share_goes_on(world, ctl, screen, desktop):
+    sharing = ctl("share")
+    sharing.wait_for("Sharing: monitor, 1280x720.")
+    started = desktop.get("StartedAt")
+    screen.configure(source_type=2, size=(640, 480))
+    done = world.control("switch")
+    assert done.stdout == ("Choose in the desktop's picker what to share instead of: monitor, 1280x720.\n" "Sharing: window, 640x480.\n")
+    sharing.wait_for("Sharing now: window, 640x480.")
+    assert desktop.get("StartedAt") == started
+    # A closed picker leaves it all as it is.
+    screen.configure(answer="cancel")
+    assert world.control("switch", check=False).returncode == CANCELLED
+    screen.configure(answer="never")
+    assert world.control("switch", "--timeout", "1", check=False).returncode == TIMED_OUT
+    waiting = ctl("switch")
+    screen.wait_for_picker()
+    waiting.send(signal.SIGINT)
+    assert waiting.end() == CANCELLED and "what is chosen in the picker still counts" in waiting.err
+    assert desktop.state == "active" and desktop.get("Sources")[0]["type"] == 2
+    sharing.send(signal.SIGINT)
+    assert sharing.end() == DONE
+    done = world.control("switch", check=False)
+    assert done.returncode == FAILED and "'vitrinectl share' starts a share" in done.stderr
 
 
 def test_remedies_are_commands(world, desktop):
