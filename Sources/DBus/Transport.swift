@@ -74,7 +74,13 @@ final class Transport {
     }
 
     /// Delivers what has come even when the delivery that was scheduled before is stuck below a nested run of the loop.
-    func deliverAgain() { loop.later { [weak self] in self?.deliver() } }
+    func deliverAgain() {
+        loop.later { [weak self] in
+            // That one may not run before the nested run ends: it must not keep others from being scheduled.
+            self?.isDeliveryScheduled = false
+            self?.deliver()
+        }
+    }
 
     /// Ends the connection. Nothing is received afterwards.
     func close() {

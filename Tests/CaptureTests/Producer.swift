@@ -51,6 +51,9 @@ struct ProducerFrame: Sendable {
     var transform: UInt32 = 0
     var stride: Int32?
     var chunkOffset: UInt32?
+    var chunkSize: UInt32?
+    var chunkFlags: UInt32?
+    var sequence: UInt64 = 0
     /// What the cursor metadata begin with. The rest of them is garbage.
     var cursor: [UInt8] = []
 
@@ -337,6 +340,8 @@ private final class ProducerSource {
         chunk.pointee.stride = frame.stride ?? Int32(stride)
         chunk.pointee.size = frame.isCursorOnly ? 0 : agreement.isDmaBuf ? 9 : UInt32(stride * agreement.size.height)
         chunk.pointee.flags = frame.isCorruptChunk ? Int32(SPA_CHUNK_FLAG_CORRUPTED) : 0
+        if let size = frame.chunkSize { chunk.pointee.size = size }
+        if let flags = frame.chunkFlags { chunk.pointee.flags = Int32(bitPattern: flags) }
         writeMetas(frame, spa)
         pw_stream_queue_buffer(stream, buffer)
         pw_stream_trigger_process(stream)
@@ -351,6 +356,7 @@ private final class ProducerSource {
             header.pointee = spa_meta_header()
             header.pointee.flags = frame.isCorruptHeader ? UInt32(SPA_META_HEADER_FLAG_CORRUPTED) : 0
             header.pointee.pts = frame.pts ?? Instant.now.nanoseconds
+            header.pointee.seq = frame.sequence
         }
         if let crop = meta(SPA_META_VideoCrop, spa_meta_region.self) {
             crop.pointee.region = region(frame.crop ?? PixelRect(x: 0, y: 0, width: 0, height: 0))
