@@ -25,7 +25,8 @@ FORMATTED := Package.swift Sources Tests dbus
 ID := org.vitrine.ScreenShare1
 PAGES := vitrine-agent.1 vitrinectl.1 vitrine-testscreen.1 vitrine.conf.5 $(ID).5
 EXAMPLES := $(wildcard data/examples/*) Tests/integration/frames_reader.py Tests/integration/frames_reader.c
-PYTEST := VITRINE_BIN=$(abspath $(BIN)) $(TOOLS)/as-user env PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m pytest -c Tests/pytest.ini --rootdir=Tests
+RUN_PYTHON := VITRINE_BIN=$(abspath $(BIN)) $(TOOLS)/as-user env PYTHONDONTWRITEBYTECODE=1 $(PYTHON)
+PYTEST := $(RUN_PYTHON) -m pytest -c Tests/pytest.ini --rootdir=Tests
 
 bindir := $(PREFIX)/bin
 servicedir := $(PREFIX)/share/dbus-1/services
@@ -55,7 +56,7 @@ PROFILE = $(shell dpkg-query -W swiftlang >/dev/null 2>&1 || echo --build-profil
 # Debian 13's lintian has appstreamcli complain that there is no home page. A test sees to all else that it complains of.
 SILENCED = $(shell lintian-explain-tags appstream-metadata-validation-failed >/dev/null 2>&1 && echo --suppress-tags=appstream-metadata-validation-failed)
 
-.PHONY: deb build programs manual run test test-swift test-integration test-desktop install uninstall format lint clean deps help
+.PHONY: deb build programs manual run test test-swift test-integration test-desktop test-budgets bench install uninstall format lint clean deps help
 
 build: deps ## builds the programs into .build/release, and their manual
 	@echo "build: builds the programs into .build/release, and their manual"
@@ -92,6 +93,15 @@ test-desktop: build ## goes the whole way on a headless GNOME desktop with its r
 	@echo "test-desktop: shares screens of a headless GNOME desktop, choosing in its real picker"
 	@$(TOOLS)/install-packages build screen test desktop
 	$(PYTEST) Tests/desktop
+
+test-budgets: build ## fails when sharing costs much more than it should
+	@echo "test-budgets: measures for about two minutes what sharing costs, and fails when it is much more than it should be"
+	@$(TOOLS)/install-packages build screen test
+	$(PYTEST) Tests/bench
+
+bench: build ## measures what sharing costs, beside GStreamer; ARGS=--help says what can be chosen
+	@$(TOOLS)/install-packages build screen test
+	@$(RUN_PYTHON) Tests/bench/bench.py $(ARGS)
 
 install: $(PROGRAMS:%=$(BIN)/%) manual ## puts programs, services, interfaces and manual below DESTDIR and PREFIX
 	@echo "install: puts programs, services, interfaces and manual below $(DESTDIR)$(PREFIX)"

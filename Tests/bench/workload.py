@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""What happens on the screen while it is shared, and what Vitrine may cost then."""
+
+import dataclasses
+
+FULL_HD, UHD = (1920, 1080), (3840, 2160)
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    name: str
+    content: str
+    """One of the test screen's workloads."""
+    fps: int = 30
+    size: tuple = FULL_HD
+    damage: str = "exact"
+    """What the source says of its damage; `exact` as good compositors do."""
+    preset: str = "h1080p"
+    bitrate: int = 4_000_000
+    """Bit/s of both sides."""
+    budget: float | None = None
+    """CPU time per frame as a share of GStreamer's."""
+
+    @property
+    def settings(self):
+        """The test screen's settings."""
+        return {"workload": self.content, "fps": self.fps, "size": self.size, "damage": self.damage}
+
+    @property
+    def repeats(self):
+        """Whether no picture differs from the one before: then none has to be sent, and each that came was delivered."""
+        return self.content == "repeats"
+
+
+WORKLOADS = {one.name: one for one in (
+    Workload("repeats", "repeats", damage="absent", budget=0.10),
+    Workload("typing", "typing", fps=10, budget=0.30),
+    Workload("scrolling", "scrolling", budget=0.60),
+    Workload("video", "video", budget=0.75),
+    Workload("video-2160p", "video", size=UHD, preset="h2160p", bitrate=14_000_000),
+)}
+STILL = Workload("still", "still")
