@@ -40,6 +40,11 @@ final class Canvas {
         if isLifted { try overlay.put(cursor, place, on: shown.planes, selecting: &blocks) }
     }
 
+    /// Where the pointer lies, were it drawn; nil when nothing of it is to be seen.
+    func place(_ cursor: CursorImage) -> PixelRect? {
+        source.flatMap { overlay.place(cursor, over: $0, on: size) }?.area
+    }
+
     /// Whether a pointer lies over something that may differ.
     private func covers(_ place: CursorOverlay.Place?, _ source: PixelSize, _ damage: Damage) -> Bool {
         guard let place, !damage.isEmpty else { return false }

@@ -7,6 +7,8 @@ import Synchronization
 public enum EncoderEvent: Sendable {
     /// An encoded picture.
     case packet(Packet)
+    /// The pointer has changed over the pictures of an encoding that does not draw it.
+    case cursor(CursorUpdate)
     /// The answer to ``Encoder/repeatLastPicture(_:isKeyFrame:)``; what it caused was sent before. The number is the request's.
     case repeated(UInt64)
     /// It cannot go on. Nothing but `stopped` comes after this.

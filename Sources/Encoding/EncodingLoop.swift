@@ -63,6 +63,9 @@ final class EncodingLoop {
     private var drawn: UInt64 = 0
     private var canvas: Canvas?
     private let cursor = CursorImage()
+    private let noCursor = CursorImage()
+    /// What the readers know of the pointer that draw it themselves.
+    private var sentCursor = CursorUpdate.hidden
     private var blocks = BlockMap(size: PixelSize(width: 16, height: 16))
     /// What of the canvas no raw packet has shown yet.
     private var unsentDamage = Damage.everything
@@ -153,8 +156,10 @@ final class EncodingLoop {
                 if isHidden { try sendPlaceholder() }
             } else if options.codec != .raw || isWanted {
                 try sendNewest()
+                sendCursor()
             } else {
                 pool.setNextDue(reader, Instant(nanoseconds: .max))
+                sendCursor()
             }
         } catch {
             fail(error)
@@ -206,7 +211,9 @@ final class EncodingLoop {
         let canvas: Canvas
         if let made = self.canvas { canvas = made } else { canvas = try makeCanvas(for: lease.size) }
         let damage = shown == .picture || shown == .unsentPicture ? lease.info.damage : .everything
-        try lease.withPlanes { planes throws(EncodingError) in try canvas.draw(planes, damage, cursor, selecting: &blocks) }
+        try lease.withPlanes { planes throws(EncodingError) in
+            try canvas.draw(planes, damage, options.drawsCursor ? cursor : noCursor, selecting: &blocks)
+        }
         drawn = lease.info.sequence
         return noteDrawn(now)
     }
@@ -215,7 +222,7 @@ final class EncodingLoop {
     ///
     /// - Returns: whether anything looks different.
     private func drawCursor(_ now: Instant) throws(EncodingError) -> Bool {
-        guard isCurrent, let canvas, pool.takeCursor(reader, into: cursor) else { return false }
+        guard options.drawsCursor, isCurrent, let canvas, pool.takeCursor(reader, into: cursor) else { return false }
         try canvas.draw(nil, .none, cursor, selecting: &blocks)
         return noteDrawn(now)
     }
@@ -323,6 +330,31 @@ final class EncodingLoop {
         return true
     }
 
+    // MARK: - The pointer
+
+    /// Sends the pointer where it is now, to readers that draw it over the picture that they have.
+    private func sendCursor() {
+        guard !options.drawsCursor else { return }
+        _ = pool.takeCursor(reader, into: cursor)
+        guard let canvas, isCurrent, shown == .picture, drawn >= pool.oldestShowable else { return }
+        guard let area = canvas.place(cursor) else { return send(.hidden) }
+        let now = cursor.cursor
+        let known = sentCursor.bitmap
+        // Some producers send the same bitmap with every place.
+        let isKnown = known.map { $0.size == now.size && cursor.pixels.elementsEqual($0.pixels) } ?? false
+        let bitmap = CursorUpdate.Bitmap(
+            serial: isKnown ? known?.serial ?? 0 : now.bitmapSerial, size: now.size, hotspotX: now.hotspotX, hotspotY: now.hotspotY,
+            pixels: isKnown ? known?.pixels ?? [] : Array(cursor.pixels))
+        send(CursorUpdate(area: area, bitmap: bitmap))
+    }
+
+    private func send(_ update: CursorUpdate) {
+        guard update != sentCursor else { return }
+        if update.bitmap != nil && flags.showsPlaceholder.load(ordering: .sequentiallyConsistent) { return }
+        sentCursor = update
+        events(.cursor(update))
+    }
+
     /// Sends the last picture once more, at the present time, or when the next one would be due if that is later.
     private func repeatPicture(isKeyFrame: Bool) {
         guard shown == .picture || shown == .placeholder else { return }
@@ -348,7 +380,9 @@ final class EncodingLoop {
         self.isHidden = isHidden
         isCurrent = false
         wantsKeyFrame = true
-        if isHidden { period += 1 }
+        guard isHidden else { return }
+        period += 1
+        send(.hidden)
     }
 
     /// Shows the placeholder to those who have had a picture, once, and again when a key frame is asked for.

@@ -46,11 +46,14 @@ public struct EncodingOptions: Hashable, Sendable {
     public var maxSize: PixelSize?
     /// Frames and bits a second.
     public var rates: EncodingRates
+    /// Whether the pointer is drawn into the pictures, where it comes beside them. When not, it goes to the readers as it is.
+    public var drawsCursor: Bool
     /// Whether nothing is sent, instead of the placeholder, while there is no real picture to show.
     public var holdsOnPlaceholder: Bool
 
     /// Options of an encoding.
-    public init(codec: Codec, maxSize: PixelSize?, rates: EncodingRates, holdsOnPlaceholder: Bool) {
+    public init(codec: Codec, maxSize: PixelSize?, rates: EncodingRates, drawsCursor: Bool = true, holdsOnPlaceholder: Bool) {
+        self.drawsCursor = drawsCursor
         (self.codec, self.maxSize, self.rates, self.holdsOnPlaceholder) = (codec, maxSize, rates, holdsOnPlaceholder)
     }
 }

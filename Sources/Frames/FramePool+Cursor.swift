@@ -47,7 +47,7 @@ extension FramePool {
 
     // MARK: - Readers
 
-    /// The pointer, when it has changed since this reader took it last. Call it after ``take(_:)``, which has the bell ring again.
+    /// The pointer, when it has changed since this reader took it last. The bell rings again for the next change. Call it after ``take(_:)``.
     ///
     /// It belongs to the latest picture, and may be newer than the one that was taken; then the bell rings for that.
     ///
@@ -57,7 +57,9 @@ extension FramePool {
     /// - Returns: whether there was a change. Without memory for a bitmap there is none.
     public func takeCursor(_ reader: ReaderID, into image: CursorImage) -> Bool {
         let isVisible = state.withLock { state -> Bool? in
-            guard let index = state.index(of: reader), state.readers[index].lastCursor != state.cursor.serial else { return nil }
+            guard let index = state.index(of: reader) else { return nil }
+            state.readers[index].isRungForCursor = false
+            guard state.readers[index].lastCursor != state.cursor.serial else { return nil }
             return state.cursor.isVisible
         }
         guard let isVisible, !isVisible || image.prepare() else { return false }

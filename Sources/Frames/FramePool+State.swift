@@ -13,6 +13,8 @@ extension FramePool {
         var damage = Damage.everything
         /// Whether the bell was rung since this reader last took a frame.
         var isRung = false
+        /// The same for the pointer.
+        var isRungForCursor = false
         /// The pointer that this reader took last.
         var lastCursor: UInt64 = 0
 

@@ -152,11 +152,12 @@ public final class FramePool: Sendable {
     public func wakeReaders() {
         state.withLock { state in
             guard let latest = state.latest else { return }
-            for index in state.readers.indices
-            where !state.readers[index].isRung
-                && (state.readers[index].lastTaken < latest.info.sequence || state.readers[index].lacks(state.cursor))
-            {
-                state.readers[index].isRung = true
+            for index in state.readers.indices {
+                let hasFrame = !state.readers[index].isRung && state.readers[index].lastTaken < latest.info.sequence
+                let hasCursor = !state.readers[index].isRungForCursor && state.readers[index].lacks(state.cursor)
+                guard hasFrame || hasCursor else { continue }
+                if hasFrame { state.readers[index].isRung = true }
+                if hasCursor { state.readers[index].isRungForCursor = true }
                 var one: UInt64 = 1
                 _ = Glibc.write(state.readers[index].bell.raw, &one, MemoryLayout.size(ofValue: one))
             }

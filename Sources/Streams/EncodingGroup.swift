@@ -9,6 +9,7 @@ final class EncodingGroup {
     let encoder: Encoder
     private let writer: Inbox<WriterCommand>
     private let codec: Codec
+    private let drawsCursor: Bool
     private let holdsOnPlaceholder: Bool
     /// What the size is, or will be, fitted into.
     private var maxSize: PixelSize?
@@ -20,12 +21,14 @@ final class EncodingGroup {
 
     init(_ id: EncodingID, _ encoder: Encoder, _ options: EncodingOptions, writer: Inbox<WriterCommand>) {
         (self.id, self.encoder, self.writer) = (id, encoder, writer)
+        drawsCursor = options.drawsCursor
         (codec, holdsOnPlaceholder, maxSize, rates) = (options.codec, options.holdsOnPlaceholder, options.maxSize, options.rates)
     }
 
     /// What the encoder does at present: a stream with these options may join.
     var options: EncodingOptions {
-        EncodingOptions(codec: codec, maxSize: maxSize, rates: rates, holdsOnPlaceholder: holdsOnPlaceholder)
+        EncodingOptions(
+            codec: codec, maxSize: maxSize, rates: rates, drawsCursor: drawsCursor, holdsOnPlaceholder: holdsOnPlaceholder)
     }
 
     func send(_ command: WriterCommand) { writer.send(command) }

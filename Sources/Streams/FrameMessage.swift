@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+import Encoding
 import Frames
 import Loop
 
@@ -37,6 +38,20 @@ struct FrameMessage {
         for offset in [offsets.luma, offsets.blue, offsets.red] { message.append(UInt64(offset)) }
         message.append(UInt32(pool.lumaStride), UInt32(pool.chromaStride), UInt32(rects.count), 0)
         for rect in rects { message.append(UInt32(rect.x), UInt32(rect.y), UInt32(rect.width), UInt32(rect.height)) }
+        return message
+    }
+
+    /// The pointer is at that place now.
+    ///
+    /// - Parameter bitmap: goes with it when the reader does not have it.
+    static func cursor(_ update: CursorUpdate, _ bitmap: SharedBitmap?) -> FrameMessage {
+        var message = FrameMessage(descriptor: bitmap?.descriptor)
+        message.append(4, (update.bitmap == nil ? 0 : 1) | (bitmap == nil ? 0 : 2))
+        let (area, shown) = (update.area, update.bitmap)
+        message.append(UInt32(bitPattern: Int32(clamping: area.x)), UInt32(bitPattern: Int32(clamping: area.y)))
+        message.append(UInt32(area.width), UInt32(area.height))
+        message.append(UInt32(clamping: shown?.hotspotX ?? 0), UInt32(clamping: shown?.hotspotY ?? 0))
+        message.append(UInt32(shown?.size.width ?? 0), UInt32(shown?.size.height ?? 0), UInt32((shown?.size.width ?? 0) * 4), 0)
         return message
     }
 

@@ -31,6 +31,11 @@ final class FrameSink: Sink {
     private var isAlive = true
     private var isTakenBack = false
     private var failure: WriteOutcome?
+    /// The pointer that the reader is to know of; nil when it does.
+    private var cursor: (update: CursorUpdate, bitmap: SharedBitmap?)?
+    /// Whether it knows of a pointer, and the bitmap that it has.
+    private var showsCursor = false
+    private var knownBitmap: UInt64?
 
     init(_ socket: FileDescriptor, _ source: FramePool, _ counters: StreamCounters) {
         (self.socket, self.source, self.counters) = (socket, source, counters)
@@ -88,8 +93,26 @@ final class FrameSink: Sink {
             sum += delivery.packet.bytes.count
             finished(delivery, next.isWhole)
         }
-        return (failure ?? .drained, sum)
+        if let failure { return (failure, sum) }
+        // Nothing is said of a pointer before there is a picture for it. Where the reader does not read, only the newest place counts.
+        guard let cursor, pool != nil else { return (.drained, sum) }
+        self.cursor = nil
+        if cursor.update.bitmap == nil && !showsCursor { return (.drained, sum) }
+        let isNew = cursor.update.bitmap != nil && cursor.update.bitmap?.serial != knownBitmap
+        let message = FrameMessage.cursor(cursor.update, isNew ? cursor.bitmap : nil)
+        do throws(Errno) {
+            try message.send(to: socket.raw)
+        } catch {
+            self.cursor = cursor
+            return (error.code == EAGAIN ? .full : .readerGone, sum)
+        }
+        showsCursor = cursor.update.bitmap != nil
+        if isNew { knownBitmap = cursor.update.bitmap?.serial }
+        return (.drained, sum + message.bytes.count)
     }
+
+    /// Has the reader told of the pointer.
+    func show(_ update: CursorUpdate, _ bitmap: SharedBitmap?) { cursor = (update, bitmap) }
 
     /// Reads what the reader says.
     ///

@@ -48,6 +48,8 @@ final class StreamWriter {
         var lastRecovery = Instant(nanoseconds: 0)
         var recoveryTimer: Timer?
         var failure: StreamEnd?
+        /// What readers that draw the pointer themselves must know of it.
+        var cursor: (update: CursorUpdate, bitmap: SharedBitmap?)?
 
         init(_ encoder: Encoder, _ pool: FramePool, _ codec: Codec) { (self.encoder, self.pool, self.codec) = (encoder, pool, codec) }
     }
@@ -61,6 +63,7 @@ final class StreamWriter {
 
     /// Kept alive by its thread.
     private unowned let loop: EventLoop
+    private let log = Log("streams")
     private let reports: Inbox<WriterReport>
     private var encodings: [EncodingID: Encoding] = [:]
     private var outputs: [StreamID: Output] = [:]
@@ -83,6 +86,7 @@ final class StreamWriter {
         case .refresh(let id): refresh(id)
         case .finish(let id): finish(id)
         case .encoded(let id, .packet(let packet)): if let encoding = encodings[id] { deliver(packet, encoding) }
+        case .encoded(let id, .cursor(let update)): if let encoding = encodings[id] { show(update, encoding) }
         case .encoded(let id, .repeated(let request)): if let encoding = encodings[id] { noteRepetition(request, encoding) }
         case .encoded(let id, .failed(let error)): if let encoding = encodings[id] { fail(encoding, .failed(error.description)) }
         case .encoded(_, .stopped): break
@@ -104,6 +108,7 @@ final class StreamWriter {
                 serve(output, encoding, readiness)
             }
         }
+        if let cursor = encoding.cursor { output.frames?.show(cursor.update, cursor.bitmap) }
         if let failure = encoding.failure {
             end(output, failure)
         } else if encoding.codec == .raw || !addition.hasKeyFrameComing {
@@ -176,6 +181,19 @@ final class StreamWriter {
                 continue
             }
             if isFirst { reports.send(.started(output.id, packet.size, epoch: packet.time)) }
+            write(output, encoding)
+        }
+    }
+
+    private func show(_ update: CursorUpdate, _ encoding: Encoding) {
+        var bitmap = encoding.cursor?.bitmap
+        if let wanted = update.bitmap, bitmap?.bitmap.serial != wanted.serial {
+            do throws(Errno) { bitmap = try SharedBitmap(wanted) } catch { return log.error("no memory for a pointer: \(error)") }
+        }
+        encoding.cursor = (update, bitmap)
+        for output in encoding.outputs {
+            guard let frames = output.frames else { continue }
+            frames.show(update, bitmap)
             write(output, encoding)
         }
     }

@@ -123,7 +123,7 @@ public final class TrackStreams {
         let wanted = EncodingOptions(
             codec: options.encoding, maxSize: options.maxSize ?? rates.maxSize,
             rates: EncodingRates(frameRate: options.frameRate ?? rates.frameRate, bitrate: options.bitrate ?? rates.bitrate),
-            holdsOnPlaceholder: options.placeholder == .hold)
+            drawsCursor: options.format != .frames, holdsOnPlaceholder: options.placeholder == .hold)
         if let group = groups.first(where: { $0.options == wanted && !$0.hasFailed }) {
             streams.wake(group)
             return group

@@ -23,6 +23,29 @@ struct ReceivedFrame {
     }
 }
 
+/// What a reader heard of the pointer.
+struct ReceivedCursor {
+    /// The words of the message, without type and flags.
+    let words: [Int32]
+    let isVisible: Bool
+    let descriptor: FileDescriptor?
+
+    init(_ bytes: [UInt8], _ descriptor: FileDescriptor?) {
+        let all = bytes.withUnsafeBytes { bytes in
+            (0..<(bytes.count / 4)).map { Int32(littleEndian: bytes.loadUnaligned(fromByteOffset: 4 * $0, as: Int32.self)) }
+        }
+        #expect(all.count == 12 && (all[1] & 2 != 0) == (descriptor != nil))
+        (words, isVisible, self.descriptor) = (Array(all.dropFirst(2)), all[1] & 1 == 1, descriptor)
+    }
+
+    var bitmap: [UInt8] {
+        guard let descriptor else { return [] }
+        var bytes = [UInt8](repeating: 0, count: 1 << 16)
+        let count = pread(descriptor.raw, &bytes, bytes.count, 0)
+        return Array(bytes.prefix(max(0, count)))
+    }
+}
+
 /// Memory that a reader was given.
 final class MappedPool {
     let descriptor: FileDescriptor
@@ -49,6 +72,8 @@ final class FrameReader {
     /// All pools that it was given, the newest last; it keeps them.
     private(set) var pools: [MappedPool] = []
     private(set) var isAtEnd = false
+    /// What it heard of the pointer.
+    private(set) var cursors: [ReceivedCursor] = []
 
     init(_ rig: Rig, _ options: StreamOptions = StreamOptions(format: .frames)) throws {
         self.rig = rig
@@ -82,6 +107,10 @@ final class FrameReader {
                         descriptor, byteCount: Int(message.word(12)) * Int(message.long(16)), isTakenBack: message.word(24) & 1 == 1)
                 else { return false }
                 pools.append(pool)
+                continue
+            }
+            if message.word(0) == 4 {
+                cursors.append(ReceivedCursor(message.bytes, message.descriptor))
                 continue
             }
             frame = read(message)

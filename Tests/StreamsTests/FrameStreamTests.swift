@@ -384,6 +384,99 @@ extension LiveTests {
             rig.wait("it ends") { flood.events.last == .ended(.readerGone) }
         }
 
+        @Test func thePointerComesBesideThePictures() throws {
+            let rig = try Rig()
+            try rig.pool.prepareCursor()
+            let arrow = (0..<64).map { UInt8($0) }
+            let bitmap = try CursorBitmap()
+            func show(_ x: Int, _ y: Int, _ pixels: [UInt8]? = nil) {
+                let size = PixelSize(width: 4, height: 4)
+                if let pixels {
+                    let isTaken = pixels.withUnsafeBytes { bitmap.load($0, size: size, strideBytes: 16, format: .bgra) }
+                    #expect(isTaken)
+                }
+                rig.pool.showCursor(x: x, y: y, hotspotX: 1, hotspotY: 2, bitmap, isNew: pixels != nil)
+                rig.pool.wakeReaders()
+            }
+            func hears(_ reader: FrameReader, _ count: Int, _ what: Comment) -> ReceivedCursor? {
+                var none: ReceivedFrame?
+                rig.wait(what) { reader.poll(&none) || reader.cursors.count == count }
+                #expect(none == nil, "a place is no picture")
+                return reader.cursors.last
+            }
+            let reader = try FrameReader(rig)
+            let half = try FrameReader(rig, StreamOptions(format: .frames, maxSize: PixelSize(width: 80, height: 80)))
+            let drawn = try rig.read(StreamOptions(format: .y4m))
+            rig.publish(grey(100))
+            var held: [ReceivedFrame] = []
+            for one in [reader, half] { held.append(try #require(one.next())) }
+            #expect(reader.cursors.isEmpty)
+            show(50, 40, arrow)
+            let first = try #require(hears(reader, 1, "the pointer"))
+            #expect(first.isVisible && first.words == [49, 38, 4, 4, 1, 2, 4, 4, 16, 0] && first.bitmap == arrow)
+            #expect(hears(half, 1, "scaled")?.words == [24, 19, 2, 2, 1, 2, 4, 4, 16, 0])
+            show(-1, 60)
+            let moved = try #require(hears(reader, 2, "its move"))
+            #expect(moved.words.prefix(4) == [-2, 58, 4, 4] && moved.descriptor == nil)
+            // The memory of the bitmap is as closed as that of the pictures.
+            let raw = try #require(first.descriptor).raw
+            var byte: UInt8 = 9
+            #expect(pwrite(raw, &byte, 1, 0) < 0 && ftruncate(raw, 0) != 0)
+            rig.wait("others have it drawn") { drawn.sent > 1 }
+            // Who comes late hears of it behind its first picture, and so does who has no slot left.
+            let late = try FrameReader(rig)
+            #expect(late.next()?.picture == grey(100))
+            #expect(hears(late, 1, "where it is")?.bitmap == arrow)
+            for index in 1..<SharedPool.slotCount {
+                rig.publish(grey(UInt8(100 + index)))
+                held.append(try #require(reader.next()))
+            }
+            rig.publish(grey(120))
+            show(10, 10, arrow.reversed())
+            #expect(hears(reader, 3, "a new shape, without a slot")?.bitmap == arrow.reversed())
+            // Muted, it is hidden; and it is not shown before there is a picture again.
+            rig.track.showsPlaceholder = true
+            #expect(hears(reader, 4, "that it is hidden")?.isVisible == false)
+            show(20, 20)
+            rig.idle(.milliseconds(200))
+            #expect(reader.cursors.count == 4)
+            rig.track.showsPlaceholder = false
+            reader.release(held[0])
+            #expect(reader.next("a picture in the new pool")?.flags != nil)
+            rig.wait("and the pointer") {
+                var next: ReceivedFrame?
+                if reader.poll(&next), let next { reader.release(next) }
+                return reader.cursors.last?.words.prefix(2) == [19, 18]
+            }
+            rig.pool.hideCursor()
+            rig.pool.wakeReaders()
+            rig.wait("it goes") {
+                var next: ReceivedFrame?
+                _ = reader.poll(&next)
+                return reader.cursors.last?.isVisible == false
+            }
+        }
+
+        @Test func aReaderThatDoesNotReadHearsTheNewestPlaceOnly() throws {
+            let rig = try Rig()
+            try rig.pool.prepareCursor()
+            let reader = try FrameReader(rig)
+            rig.publish(grey(100))
+            _ = try #require(reader.next())
+            let pixels = [UInt8](repeating: 255, count: 64)
+            let bitmap = try CursorBitmap()
+            _ = pixels.withUnsafeBytes { bitmap.load($0, size: PixelSize(width: 4, height: 4), strideBytes: 16, format: .bgra) }
+            for index in 0..<3_000 {
+                rig.pool.showCursor(x: index % 150, y: index % 100 + 4, hotspotX: 0, hotspotY: 0, bitmap, isNew: index == 0)
+                rig.pool.wakeReaders()
+                if index % 10 == 0 { rig.idle(.microseconds(300)) }
+            }
+            rig.idle(.milliseconds(300))
+            var none: ReceivedFrame?
+            rig.wait("the newest place") { reader.poll(&none) || reader.cursors.last?.words.prefix(2) == [149, 103] }
+            #expect(reader.stream?.hasEnded == false && reader.cursors.count < 3_000)
+        }
+
         @Test func comingAndGoingLeavesNoMemoryAndNoDescriptor() throws {
             let rig = try Rig()
             rig.publish(grey(50))

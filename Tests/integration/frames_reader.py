@@ -8,7 +8,7 @@ import struct
 import sys
 import typing
 
-POOL, FRAME, RELEASE = 1, 2, 3
+POOL, FRAME, RELEASE, CURSOR = 1, 2, 3, 4
 
 
 class Frame(typing.NamedTuple):
@@ -35,7 +35,9 @@ class FramesReader:
             message, descriptors, _, _ = socket.recv_fds(self.socket, 4096, 1)
             if not message:
                 return None
-            if message[0] == POOL:
+            if message[0] == CURSOR:
+                self.show_cursor(message, descriptors)
+            elif message[0] == POOL:
                 self.memory = memoryview(mmap.mmap(descriptors[0], 0, prot=mmap.PROT_READ))
                 os.close(descriptors[0])
             elif message[0] == FRAME:
@@ -46,6 +48,11 @@ class FramesReader:
                     (luma, stride * height), (blue, chroma_stride * rows), (red, chroma_stride * rows))]
                 damage = [struct.unpack_from("<IIII", message, 80 + 16 * index) for index in range(count)]
                 return Frame(flags, pool, slot, sequence, time, width, height, planes, (stride, chroma_stride), damage)
+
+    def show_cursor(self, message, descriptors):
+        """The pointer has moved. This reader shows none."""
+        for descriptor in descriptors:
+            os.close(descriptor)
 
     def release(self, frame):
         """Gives the picture's slot back, unless the stream has ended."""

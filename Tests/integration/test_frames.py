@@ -19,7 +19,7 @@ import pytest
 
 import picture
 from contract import refused
-from frames_reader import FramesReader
+from frames_reader import CURSOR, FramesReader
 from harness import ERROR, frames
 from processes import wait_until
 from screen import TestScreen
@@ -36,6 +36,27 @@ class Reader(FramesReader):
         super().__init__(subscription.descriptor)
         subscription.descriptor = None
         self.subscription = subscription
+        self.cursors = []
+
+    def show_cursor(self, message, descriptors):
+        """Keeps each place of the pointer, as (visible, (x, y, width, height), hotspot, bitmap), the bitmap being what came with it."""
+        _, flags, *area, hotspot_x, hotspot_y, width, height, stride, _ = struct.unpack("<IIiiIIIIIIII", message)
+        bitmap = None
+        assert bool(flags & 2) == bool(descriptors)
+        for descriptor in descriptors:
+            assert fcntl.fcntl(descriptor, 1034) == 0x1 | 0x2 | 0x4 | 0x8
+            bitmap = numpy.frombuffer(os.pread(descriptor, stride * height, 0), numpy.uint8).reshape(height, width, 4)
+        super().show_cursor(message, descriptors)
+        self.cursors.append((bool(flags & 1), tuple(area), (hotspot_x, hotspot_y), bitmap))
+
+    def wait_for_cursor(self, count):
+        """Waits for a message about the pointer; there must be no picture."""
+        self.socket.settimeout(30)
+        while len(self.cursors) < count:
+            message, descriptors, _, _ = socket.recv_fds(self.socket, 4096, 1)
+            assert message[0] == CURSOR, message
+            self.show_cursor(message, descriptors)
+        return self.cursors[-1]
 
     def has_something(self, seconds=0.0):
         return bool(select.select([self.socket], [], [], seconds)[0])
@@ -255,6 +276,47 @@ def test_late_subscriber_and_request(track, screen, read):
         assert number(planes) == shown and frame.damage == [(0, 0, 640, 360)] and frame.sequence == 2
         assert late.subscription.statistics["keyframes"] == 2
     assert not first.has_something(0.5)
+
+
+def test_pointer_beside_the_pictures(me, world, screen):
+    """cursor=metadata: the pointer's places and shapes are messages of their own, over a still screen and without a slot; pictures are without it."""
+    screen.configure(
+        size=(640, 360), manual=True, cursor_size=(24, 24), cursor_hotspot=(6, 9), cursor_position=(300, 200), cursor_shape=0, cursor_state="away")
+    track = me.set_screen_share(True, wait=True, cursor="metadata")
+    reader, half = Reader(track.subscribe(format="frames")), Reader(track.subscribe(format="frames", max_size=(320, 320)))
+    frame = reader.receive()
+    plain = copies(frame)
+    half.take()
+    screen.configure(cursor_state="shown")
+    visible, area, hotspot, bitmap = reader.wait_for_cursor(1)
+    assert (visible, area, hotspot) == (True, (294, 191, 24, 24), (6, 9))
+    # Half of the square is the pointer, in premultiplied blue, green, red, alpha; the other half is nothing.
+    assert bitmap.shape == (24, 24, 4) and (bitmap[20, 2] == (0, 0, 255, 255)).all() and not bitmap[2, 20].any()
+    assert half.wait_for_cursor(1)[:3] == (True, (147, 95, 12, 12), (6, 9))
+    for index in range(10):
+        screen.configure(cursor_position=(10 + index, 20))
+        visible, area, _, bitmap = reader.wait_for_cursor(2 + index)
+        assert (visible, area) == (True, (4 + index, 11, 24, 24)) and bitmap is None
+    screen.configure(cursor_shape=2)
+    assert (reader.wait_for_cursor(12)[3][20, 2] == (255, 0, 0, 255)).all()
+    screen.configure(cursor_state="hidden")
+    assert reader.wait_for_cursor(13)[0] is False
+    reader.release(frame)
+    screen.push_frames(1)
+    frame, planes = reader.take()
+    assert frame.sequence == 2 and reading(plain).number < number(planes)
+    # A reader that comes late gets picture and pointer, and one whose track is muted has none.
+    screen.configure(cursor_state="shown")
+    late = Reader(track.subscribe(format="frames"))
+    assert number(late.take()[1]) == number(planes)
+    visible, area, _, bitmap = late.wait_for_cursor(1)
+    assert (visible, area) == (True, (13, 11, 24, 24)) and bitmap is not None
+    track.mute()
+    assert late.wait_for_cursor(2)[0] is False
+    for one in (reader, half, late):
+        one.close()
+    track.mute(False)
+    track.wait_until("Subscriptions", [])
 
 
 # Life
