@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from confine import Unit, allowed
+from frames_reader import FramesReader
 from harness import SERVICE, probe, program
 from processes import wait_until
 
@@ -61,10 +62,13 @@ def test_the_confined_agent_does_all_its_work(confined):
     agent = confined.agent()
     track = agent.set_screen_share(True, wait=True, title="confined")
     assert track.get("State") == "active"
-    for name in ("share.webm", "share.y4m"):
+    for name in ("share.webm", "share.ivf", "share.y4m"):
         file = confined.root / name
         confined.control("record", file, "--seconds", "1")
         assert int(probe(file)["streams"][0]["width"]) == 1280
+    reader = FramesReader(track.subscribe(format="frames").descriptor)
+    reader.release(frame := reader.receive())
+    assert (frame.width, frame.height) == (1280, 720)
     # It reads from /proc who calls.
     own = agent.create_track()
     assert own.get("OwnerIdentity") == f"exe:{os.path.realpath(sys.executable)}"
