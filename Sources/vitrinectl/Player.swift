@@ -23,38 +23,9 @@ final class Player {
         // Before it starts, so that an end at once is not missed.
         var ended: (() -> Void)?
         try loop.onSignals([SIGCHLD]) { _ in ended?() }
-        let player = Player(command.name, try spawn(command.words, stream))
+        let player = Player(command.name, try spawn(command.words, input: stream))
         ended = { player.collect() }
         return player
-    }
-
-    private static func spawn(_ words: [String], _ stream: FileDescriptor) throws(Errno) -> pid_t {
-        var actions = posix_spawn_file_actions_t()
-        var attributes = posix_spawnattr_t()
-        posix_spawn_file_actions_init(&actions)
-        posix_spawnattr_init(&attributes)
-        defer {
-            posix_spawn_file_actions_destroy(&actions)
-            posix_spawnattr_destroy(&attributes)
-        }
-        posix_spawn_file_actions_adddup2(&actions, stream.raw, 0)
-        posix_spawn_file_actions_adddup2(&actions, 2, 1)
-        // It is not to inherit which signals this program takes out of a descriptor, or ignores.
-        var none = sigset_t(), ignored = sigset_t()
-        sigemptyset(&none)
-        sigemptyset(&ignored)
-        sigaddset(&ignored, SIGPIPE)
-        sigaddset(&ignored, SIGXFSZ)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setsigdefault(&attributes, &ignored)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
-        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) }
-        arguments.append(nil)
-        defer { for argument in arguments { free(argument) } }
-        var process: pid_t = 0
-        let error = posix_spawnp(&process, words[0], &actions, &attributes, arguments, environ)
-        if error != 0 { throw Errno(error) }
-        return process
     }
 
     private func collect() {
