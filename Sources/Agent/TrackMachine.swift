@@ -122,6 +122,8 @@ struct TrackMachine: Sendable {
     private var lastGeneration: UInt64 = 0
     /// Only in ``State/active(ending:)``, and not while that ends.
     private var pending: Switch?
+    /// Why a start is over of which only the reason is not settled; in ``State/choosing(granted:)`` alone.
+    private var failing: End?
 
     var isCapturing: Bool { state != .idle }
 
@@ -166,7 +168,7 @@ struct TrackMachine: Sendable {
         case .listening:
             lastGeneration += 1
             generation = lastGeneration
-            state = .choosing(granted: false)
+            (state, failing) = (.choosing(granted: false), nil)
             return [.announce(.changed), .openPicker(generation)]
         }
     }
@@ -201,7 +203,7 @@ struct TrackMachine: Sendable {
             (pending, generation) = (nil, start)
             return [.replace, .announce(.switched)]
         }
-        guard start == generation, state == .choosing(granted: true) else { return [] }
+        guard start == generation, state == .choosing(granted: true), failing == nil else { return [] }
         state = .active(ending: nil)
         return [.announce(.started)]
     }
@@ -225,7 +227,13 @@ struct TrackMachine: Sendable {
         guard start == generation else { return [] }
         switch state {
         case .idle, .listening: return []
-        case .choosing: return startFailed(start, end.asError)
+        case .choosing:
+            // A source that goes may have gone with its session, which is told just after.
+            if end.cause == .sourceRemoved, let wait = end.cause.settleMilliseconds {
+                defer { failing = end }
+                return failing == nil ? [.settle(start, milliseconds: wait)] : []
+            }
+            return startFailed(start, end.asError)
         case .active(let earlier):
             if let earlier, earlier.cause <= end.cause { return [] }
             let ends = endSwitch(AgentError(.cancelled, "the broadcast ended while another source was chosen: \(end.detail)"))
@@ -239,7 +247,9 @@ struct TrackMachine: Sendable {
 
     /// No stronger cause came.
     mutating func settled(_ start: UInt64) -> [Action] {
-        guard start == generation, case .active(let end?) = state else { return [] }
+        guard start == generation else { return [] }
+        if isChoosing, let failing { return startFailed(start, failing.asError) }
+        guard case .active(let end?) = state else { return [] }
         return finish(end)
     }
 

@@ -125,10 +125,26 @@ import Testing
         for isGranted in [false, true] {
             var machine = try choosing()
             if isGranted { _ = machine.granted(1) }
-            let actions = machine.ended(1, End(cause: cause, detail: "why"))
+            var actions = machine.ended(1, End(cause: cause, detail: "why"))
+            if cause == .sourceRemoved {
+                #expect(actions == [.settle(1, milliseconds: 500)] && machine.name == "choosing")
+                actions = machine.settled(1)
+            }
             #expect(actions == [.release, .announce(.startFailed(End(cause: cause, detail: "why").asError))])
             #expect(machine.name == "listening")
         }
+    }
+
+    @Test func tellsTheSessionsEndWhenTheSourceWentJustBefore() throws {
+        var machine = try choosing()
+        _ = machine.granted(1)
+        #expect(machine.ended(1, Self.gone) == [.settle(1, milliseconds: 500)])
+        #expect(machine.ended(1, Self.gone) == [])
+        let closed = End(cause: .endedByDesktop, detail: "closed")
+        #expect(machine.ended(1, closed) == [.release, .announce(.startFailed(closed.asError))])
+        #expect(machine.settled(1) == [])
+        #expect(try machine.startBroadcast() == [.announce(.changed), .openPicker(2)])
+        #expect(machine.settled(1) == [] && machine.settled(2) == [])
     }
 
     // MARK: - Another source
@@ -242,7 +258,7 @@ import Testing
                     case .release:
                         #expect(isOpen && !isSwitching)
                         isOpen = false
-                    case .settle: #expect(isBroadcasting)
+                    case .settle: #expect(isOpen)
                     case .announce(.started):
                         #expect(!isBroadcasting && isOpen)
                         isBroadcasting = true
