@@ -221,7 +221,8 @@ class Session:
     def start_pipewire(self):
         """Starts PipeWire and WirePlumber, at first or again."""
         self.pipewire = self.processes.start("pipewire", ["pipewire"], self.environment)
-        wait_until((self.runtime_dir / "pipewire-0").exists, "PipeWire's socket")
+        # A daemon that was killed leaves its socket's file.
+        wait_until(lambda: _accepts(self.runtime_dir / "pipewire-0"), "PipeWire's socket")
         self.wireplumber = self.processes.start("wireplumber", ["wireplumber"], self.environment)
         wait_until(self._has_session_manager, "WirePlumber's client in PipeWire")
 
