@@ -23,8 +23,9 @@ final class CaptureStream {
     private static let explanationLimit = Duration.milliseconds(500)
     /// A stream that pauses for less, as it does while it is negotiated anew, did not pause.
     private static let pauseLimit = Duration.milliseconds(250)
-    /// A source that streams and sends nothing for so long has sent its first picture before the graph ran, or waits for a reason to send one.
-    private static let firstPictureLimit = Duration.seconds(1)
+    /// A source that has begun to stream, or has another size, and sends nothing for so long has sent its picture before the graph ran, waits
+    /// for a reason to send one, or is not heard any more.
+    private static let pictureLimit = Duration.seconds(1)
 
     /// How often a stream is connected anew because the daemon gave it buffers without memory.
     private static let reconnectionLimit = 5
@@ -39,9 +40,16 @@ final class CaptureStream {
     private let hook = UnsafeMutablePointer<spa_hook>.allocate(capacity: 1)
     private var questions: [Int32: Question] = [:]
     private var negotiation: Timer?
+    /// What was agreed on last; nil while nothing is.
+    private var agreedSize: PixelSize?
+    private var renegotiation: Timer?
+    /// The size for which a stream was connected anew, because PipeWire had not.
+    private var sizeConnectedFor: PixelSize?
     private var explanation: Timer?
     private var pausing: Timer?
     private var reminder: Timer?
+    /// What was done already to get a picture out of a source that is silent, and how often the graph had run by then.
+    private var (remindersDone, cyclesWhenSilent): (Int, UInt64) = (0, 0)
     private var isPaused = false
     private var offersDmaBuf = true
     private var hasEnded = false
@@ -92,7 +100,7 @@ final class CaptureStream {
     /// Destroys all of PipeWire's objects and closes the descriptor. Not inside a callback.
     func close() {
         hasEnded = true
-        for timer in [negotiation, explanation, pausing, reminder] { timer?.cancel() }
+        for timer in [negotiation, renegotiation, explanation, pausing, reminder] { timer?.cancel() }
         // Its listener hears of the buffers that go.
         if let stream { pw_stream_destroy(stream) }
         stream = nil
@@ -172,7 +180,8 @@ final class CaptureStream {
             ask(.whatDoesItOffer)
         case .whatDoesItOffer:
             let formats = remote.formats
-            if !formats.names.isEmpty && !formats.hasCommon { fail(.noCommonFormat(offered: formats.names)) }
+            if !formats.names.isEmpty && !formats.hasCommon { return fail(.noCommonFormat(offered: formats.names)) }
+            expectSize()
         case .whyDidItEnd(let event):
             end(event)
         }
@@ -226,10 +235,7 @@ final class CaptureStream {
             pausing = nil
             if isPaused { request.events.send(.resumed(id: request.id)) }
             isPaused = false
-            guard !writer.hasPicture, reminder == nil else { break }
-            reminder = loop.after(CaptureStream.firstPictureLimit) { [unowned self] in
-                if !writer.hasPicture { askForPicture() }
-            }
+            expectPicture()
         default: break
         }
     }
@@ -237,6 +243,7 @@ final class CaptureStream {
     /// A format was agreed on, anew or for the first time; nil when there is none for the moment.
     func streamFormatChanged(_ param: UnsafePointer<spa_pod>?) {
         guard !hasEnded else { return }
+        agreedSize = nil
         guard let param else { return writer.agree(on: nil) }
         guard let agreement = Negotiation.Agreement(param) else {
             return fail(.noCommonFormat(offered: remote.formats.names))
@@ -248,7 +255,45 @@ final class CaptureStream {
             return fail(.unusableMemory("no memory for pictures of \(agreement.size): \(error)"))
         }
         writer.agree(on: agreement)
+        agreedSize = agreement.size
+        if sizeConnectedFor != agreement.size { sizeConnectedFor = nil }
+        expectSize()
         update(Negotiation.buffers(isDmaBuf: agreement.isDmaBuf, hasCursor: request.hasCursor))
+        expectPicture()
+    }
+
+    /// A source that offers one size only is shown in it: PipeWire 0.3.65 may not negotiate anew when a source changes its offer twice in a row, and a
+    /// window would be shown in its old size for ever.
+    private func expectSize() {
+        renegotiation?.cancel()
+        renegotiation = nil
+        guard let agreedSize, let offered = remote.formats.onlySize, offered != agreedSize, offered != sizeConnectedFor else { return }
+        renegotiation = loop.after(CaptureStream.pictureLimit) { [unowned self] in
+            renegotiation = nil
+            guard !hasEnded, self.agreedSize == agreedSize, remote.formats.onlySize == offered else { return }
+            sizeConnectedFor = offered
+            reconnect("it offers \(offered) and is shown in \(agreedSize)")
+        }
+    }
+
+    /// A source that begins or changes shows itself: one that does not is started anew, and, since PipeWire 0.3.65 may stop to pass on what it sends when
+    /// it changes its size just as it pauses, connected to once more. One that still is silent has nothing to say.
+    private func expectPicture() {
+        if writer.cycles != cyclesWhenSilent { (remindersDone, cyclesWhenSilent) = (0, writer.cycles) }
+        reminder?.cancel()
+        reminder = loop.after(CaptureStream.pictureLimit) { [unowned self] in
+            reminder = nil
+            guard let stream, !hasEnded, writer.cycles == cyclesWhenSilent else { return }
+            guard pw_stream_get_state(stream, nil) == PW_STREAM_STATE_STREAMING else { return }
+            remindersDone += 1
+            switch remindersDone {
+            case 1:
+                askForPicture()
+                expectPicture()
+            case 2 where writer.hasPicture: reconnect("nothing comes from it any more")
+            default: break
+            }
+        }
     }
 
     func streamAdded(_ buffer: UnsafeMutablePointer<pw_buffer>) {

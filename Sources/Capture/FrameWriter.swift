@@ -34,6 +34,8 @@ final class FrameWriter {
     private(set) var format: StreamFormat?
     /// Whether a picture was published.
     private(set) var hasPicture = false
+    /// How often the graph has run for this stream.
+    private(set) var cycles: UInt64 = 0
     /// Whether another source's pictures go into the pool in place of this one's.
     private(set) var isReplaced = false
     /// Writes into the same pool, until this one does.
@@ -65,6 +67,7 @@ final class FrameWriter {
     /// Drain to the newest buffer with pixels, give each older one back at once, copy, give the last one back, wake the readers. Forbidden in
     /// here: allocation, logging, any lock but the pool's, keeping a buffer beyond the return. Tested: not one allocation.
     func process(_ stream: OpaquePointer) {
+        cycles &+= 1
         let arrival = Instant.now
         var newest: BufferReading?
         while let buffer = pw_stream_dequeue_buffer(stream) {
@@ -94,6 +97,7 @@ final class FrameWriter {
 
     /// The process callback while nothing of this stream is shown. A bitmap of the pointer comes once only.
     func skip(_ stream: OpaquePointer) {
+        cycles &+= 1
         while let buffer = pw_stream_dequeue_buffer(stream) {
             if let cursor, let said = BufferReading(buffer: buffer).cursor { cursor.note(said) }
             pw_stream_queue_buffer(stream, buffer)

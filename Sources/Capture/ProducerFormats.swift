@@ -11,6 +11,11 @@ struct ProducerFormats {
     /// Whether any of them can be read in shared memory.
     private(set) var hasSharedMemory = false
 
+    /// The sizes of all offers.
+    private var sizes: Set<PixelSize> = []
+    /// The size, when there is but one; nil when the consumer may choose.
+    var onlySize: PixelSize? { sizes.count == 1 ? sizes.first : nil }
+
     /// Adds one offer.
     mutating func add(_ param: UnsafePointer<spa_pod>) {
         guard let kind = Negotiation.kind(param) else { return }
@@ -18,6 +23,10 @@ struct ProducerFormats {
             // A camera may offer compressed pictures beside plain ones.
             insert("encoded video")
             return
+        }
+        for size in ProducerFormats.values(param, SPA_FORMAT_VIDEO_size.rawValue, ofType: SPA_TYPE_Rectangle) ?? [] where sizes.count < 4 {
+            // Width and height, as they lie in memory.
+            sizes.insert(PixelSize(width: Int(UInt32(truncatingIfNeeded: size)), height: Int(size >> 32)))
         }
         let modifiers = ProducerFormats.values(param, SPA_FORMAT_VIDEO_modifier.rawValue, ofType: SPA_TYPE_Long)
         let isReadable = modifiers?.contains(Negotiation.linear) ?? true
@@ -42,13 +51,13 @@ struct ProducerFormats {
         // The value follows the property's key and flags.
         let value = UnsafeRawPointer(property) + MemoryLayout<spa_pod_prop>.size - MemoryLayout<spa_pod>.size
         var (count, choice): (UInt32, UInt32) = (0, 0)
-        let width = type == SPA_TYPE_Long ? 8 : 4
+        let width = type == SPA_TYPE_Id ? 4 : 8
         guard let first = spa_pod_get_values(value.assumingMemoryBound(to: spa_pod.self), &count, &choice),
             first.pointee.type == UInt32(type), first.pointee.size == width
         else { return [] }
         let body = UnsafeRawPointer(first) + MemoryLayout<spa_pod>.size
         return (0..<Int(count)).map { index in
-            type == SPA_TYPE_Long
+            width == 8
                 ? body.loadUnaligned(fromByteOffset: index * width, as: UInt64.self)
                 : UInt64(body.loadUnaligned(fromByteOffset: index * width, as: UInt32.self))
         }

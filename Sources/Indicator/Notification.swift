@@ -97,7 +97,10 @@ final class Notification {
             case .success(let values):
                 id = values.first?.asUInt32
                 if isClosed { remove() } else if content != shown { ask() }
-            case .failure(let error): log.info("the desktop shows no notifications: \(error)")
+            case .failure(let error):
+                // It is not tried again at each change.
+                if !isClosed { log.info("the desktop shows no notifications: \(error)") }
+                isClosed = true
             }
         }
     }

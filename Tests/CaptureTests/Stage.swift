@@ -83,6 +83,22 @@ final class Stage {
         try wait("streaming") { producer.status.isStreaming }
     }
 
+    /// Sends a frame, as soon as the producer has a buffer for it.
+    func send(_ producer: Producer, _ frame: ProducerFrame) throws {
+        let before = producer.status
+        producer.send(frame)
+        var failures = before.nullDequeues
+        try wait("a buffer for frame \(frame.number)") {
+            let now = producer.status
+            if now.sent > before.sent { return true }
+            if now.nullDequeues > failures {
+                failures = now.nullDequeues
+                producer.send(frame)
+            }
+            return false
+        }
+    }
+
     /// Sends a frame and waits for its picture.
     func show(_ producer: Producer, _ frame: ProducerFrame, patience: Duration = Stage.patience) throws -> Shot {
         let before = sequence

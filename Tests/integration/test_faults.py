@@ -201,6 +201,21 @@ def test_a_window_that_grows_from_small_to_big(world, track, screen):
     assert recording.wait_for_end().frames().shape[1:3] == (720, 1280)
 
 
+# Faults: B01 B18
+def test_a_size_that_changes_as_the_source_pauses(world, track, screen):
+    """PipeWire 0.3.65 stops to pass on pictures now and then when a source changes its size just as it pauses: they come again all the same."""
+    track.start_broadcast(wait=True)
+    sizes = [(320, 200), (640, 360), (202, 308), (641, 479), (100, 90)]
+    for turn in range(40):
+        screen.set_size(*sizes[turn % len(sizes)])
+        screen.pause()
+        track.wait_until("SourcePaused", True)
+        screen.resume()
+        received = track.statistics["received"]
+        wait_until(lambda: track.statistics["received"] > received + 2, f"pictures after turn {turn}")
+        track.wait_until("Sources", lambda sources: sources[0]["pixel-size"] == sizes[turn % len(sizes)])
+
+
 # Faults: B01
 @pytest.mark.parametrize("meanwhile", ["muted", "subscription-paused", "unread", "source-paused"])
 def test_resized_while_nobody_looks(world, track, screen, meanwhile):

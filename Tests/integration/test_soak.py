@@ -9,7 +9,7 @@ import random
 import time
 from pathlib import Path
 
-from processes import NotInTime, wait_until
+from processes import wait_until
 from screen import TestScreen
 
 STARTS = int(os.environ.get("VITRINE_SOAK_STARTS", "120"))
@@ -93,7 +93,7 @@ def test_a_long_share(session):
     figures = Figures(session)
     steady = keeper.record(session.root / "steady.webm")
     # Every size once, and every kind of reader: what is made once is made.
-    started, steps, noted, stalls = time.monotonic(), 0, 0, 0
+    started, steps, noted = time.monotonic(), 0, 0
     warm = SECONDS / 4
     while (spent := time.monotonic() - started) < SECONDS + warm:
         if spent > warm + noted * SECONDS / 3:
@@ -112,14 +112,7 @@ def test_a_long_share(session):
             screen.resume()
             me.desktop.wait_until("SourcePaused", False)
         received = me.desktop.statistics["received"]
-        try:
-            wait_until(lambda: me.desktop.statistics["received"] > received + 2, "pictures", seconds=5)
-        except NotInTime:
-            # Known: after many resizes in a row the source may stand still until the next one. It must not be for good.
-            stalls += 1
-            print(f"soak: the source stood still at step {steps}", flush=True)
-            screen.set_size(330, 210)
-            wait_until(lambda: me.desktop.statistics["received"] > received + 2, "pictures")
+        wait_until(lambda: me.desktop.statistics["received"] > received + 2, "pictures")
         one.unsubscribe() if steps % 2 else None
         one.close()
         steps += 1
@@ -128,5 +121,5 @@ def test_a_long_share(session):
         steady.path.write_bytes(b"") if steps % 50 == 0 else None
     assert me.desktop.state == "active" and not steady.ended.is_set()
     me.desktop.wait_until("Subscriptions", [keeper.path])
-    figures.note(f"the end, {steps} steps, {me.desktop.statistics['received']} pictures, {stalls} stalls")
+    figures.note(f"the end, {steps} steps, {me.desktop.statistics['received']} pictures")
     figures.are_flat()
