@@ -3,6 +3,7 @@
 
 import errno
 import fcntl
+import itertools
 import mmap
 import os
 import select
@@ -11,6 +12,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -27,6 +29,8 @@ from screen import TestScreen
 HERE = Path(__file__).parent
 SLOTS = 4
 PLACEHOLDER = 1
+# Seconds after which what does not come is a failure.
+PATIENCE = 60
 
 
 class Reader(FramesReader):
@@ -35,6 +39,7 @@ class Reader(FramesReader):
     def __init__(self, subscription):
         super().__init__(subscription.descriptor)
         subscription.descriptor = None
+        self.socket.settimeout(PATIENCE)
         self.subscription = subscription
         self.cursors = []
 
@@ -51,15 +56,26 @@ class Reader(FramesReader):
 
     def wait_for_cursor(self, count):
         """Waits for a message about the pointer; there must be no picture."""
-        self.socket.settimeout(30)
         while len(self.cursors) < count:
             message, descriptors, _, _ = socket.recv_fds(self.socket, 4096, 1)
             assert message[0] == CURSOR, message
             self.show_cursor(message, descriptors)
         return self.cursors[-1]
 
-    def has_something(self, seconds=0.0):
-        return bool(select.select([self.socket], [], [], seconds)[0])
+    @property
+    def shows_cursor(self):
+        return bool(self.cursors) and self.cursors[-1][0]
+
+    def has_picture(self, seconds=0.0):
+        """Whether there is a picture, or the end, or will be within that time. What is said of the pointer meanwhile is read."""
+        deadline = time.monotonic() + seconds
+        while select.select([self.socket], [], [], max(deadline - time.monotonic(), 0))[0]:
+            kind = self.socket.recv(1, socket.MSG_PEEK)
+            if kind != bytes([CURSOR]):
+                return True
+            message, descriptors, _, _ = socket.recv_fds(self.socket, 4096, 1)
+            self.show_cursor(message, descriptors)
+        return False
 
     def take(self):
         """The next frame as (frame, planes as arrays that are copies), released at once; None at the end."""
@@ -72,14 +88,26 @@ class Reader(FramesReader):
 
     def take_until(self, condition):
         """Takes frames until one meets a condition, which gets frame and planes."""
-        while taken := self.take():
+        for taken in self.within_patience(self.take):
+            assert taken, "the stream has ended"
             if condition(*taken):
                 return taken
-        raise AssertionError("the stream has ended")
 
     def take_all(self):
         """What is left of a stream that ends."""
-        return list(iter(self.take, None))
+        return list(itertools.takewhile(bool, self.within_patience(self.take)))
+
+    def take_rest(self):
+        """What was on its way when nothing more was to come."""
+        return list(itertools.takewhile(bool, self.within_patience(lambda: self.has_picture(0.3) and self.take())))
+
+    @staticmethod
+    def within_patience(read):
+        """What `read` gives, again and again; fails when that does not end."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            yield read()
+        raise AssertionError(f"not within {PATIENCE} s")
 
     def close(self):
         self.socket.close()
@@ -116,6 +144,16 @@ def changed(one, other):
     for first, second in zip(one[1:], other[1:]):
         mask |= numpy.repeat(numpy.repeat(first != second, 2, 0), 2, 1)[:height, :width]
     return mask
+
+
+def first_lines(child, count):
+    """So many lines of what a program says, which is ended when they do not come."""
+    alarm = threading.Timer(PATIENCE, child.kill)
+    alarm.start()
+    try:
+        return [child.stdout.readline() for _ in range(count)]
+    finally:
+        alarm.cancel()
 
 
 def agent_memory(session):
@@ -163,7 +201,7 @@ def read(track):
 def test_pictures_are_those_of_the_screen(track, screen, read):
     """Numbers in the pictures rise, their times and sequence too, the damage covers all that differs from the picture before."""
     reader = read()
-    assert not reader.has_something(0.3), "nothing comes before the first picture"
+    assert not reader.has_picture(0.3), "nothing comes before the first picture"
     track.start_broadcast(wait=True)
     taken = [reader.take() for _ in range(40)]
     assert reader.subscription.get("Size") == (640, 360)
@@ -275,14 +313,16 @@ def test_late_subscriber_and_request(track, screen, read):
         frame, planes = late.take()
         assert number(planes) == shown and frame.damage == [(0, 0, 640, 360)] and frame.sequence == 2
         assert late.subscription.statistics["keyframes"] == 2
-    assert not first.has_something(0.5)
+    assert not first.has_picture(0.5)
 
 
 def test_pointer_beside_the_pictures(me, world, screen):
     """cursor=metadata: the pointer's places and shapes are messages of their own, over a still screen and without a slot; pictures are without it."""
     screen.configure(
         size=(640, 360), manual=True, cursor_size=(24, 24), cursor_hotspot=(6, 9), cursor_position=(300, 200), cursor_shape=0, cursor_state="away")
-    track = me.set_screen_share(True, wait=True, cursor="metadata")
+    track = me.create_track(cursor="metadata")
+    track.start_capture()
+    track.start_broadcast(wait=True)
     reader, half = Reader(track.subscribe(format="frames")), Reader(track.subscribe(format="frames", max_size=(320, 320)))
     frame = reader.receive()
     plain = copies(frame)
@@ -322,9 +362,16 @@ def test_pointer_beside_the_pictures(me, world, screen):
 # Life
 
 
-def test_stop_start_mute_and_pause(track, screen, read):
-    """The socket outlives stopping, starting, muting and pausing; each time later pictures come in another pool, and all times grow."""
-    reader = read()
+@pytest.mark.parametrize("cursor", ["embedded", "metadata"])
+def test_stop_start_mute_and_pause(me, screen, read, cursor):
+    """The socket outlives stopping, starting, muting and pausing; each time later pictures come in another pool, and all times grow.
+
+    A pointer beside the pictures is gone whenever there is none, and when the reader is paused nothing more is said of it.
+    """
+    screen.configure(size=(640, 360))
+    track = me.create_track(cursor=cursor)
+    track.start_capture()
+    reader = read(track)
     sequence, time_before, pool = 0, 0, 1
 
     def check(frame):
@@ -341,23 +388,29 @@ def test_stop_start_mute_and_pause(track, screen, read):
         frame, planes = reader.take_until(lambda frame, _: check(frame) or frame.flags == PLACEHOLDER)
         pool += 1
         assert frame.pool == pool and reading(planes) is None and frame.damage == [(0, 0, 640, 360)]
+        assert not reader.shows_cursor
     track.start_broadcast(wait=True)
     reader.take_until(lambda frame, _: check(frame) or frame.flags == 0)
     track.mute()
     frame, _ = reader.take_until(lambda frame, _: check(frame) or frame.flags == PLACEHOLDER)
     pool += 1
-    assert frame.pool == pool
+    assert frame.pool == pool and not reader.shows_cursor
     first = screen.streams[0]["number"]
     screen.wait_until("Streams", lambda streams: streams[0]["number"] > first + 30)
-    assert not reader.has_something()
+    count = len(reader.cursors)
+    assert not reader.has_picture() and len(reader.cursors) == count
     track.mute(False)
     frame, planes = reader.take()
     check(frame)
     assert number(planes) > first + 20 and frame.pool == pool
     reader.subscription.set("Paused", "b", True)
     # What the writer had in hand when it was told.
-    while reader.has_something(0.3):
-        check(reader.take()[0])
+    for frame, _ in reader.take_rest():
+        check(frame)
+    assert bool(reader.cursors) == (cursor == "metadata")
+    count, first = len(reader.cursors), screen.streams[0]["number"]
+    screen.wait_until("Streams", lambda streams: streams[0]["number"] > first + 10)
+    assert not reader.has_picture() and len(reader.cursors) == count
     reader.subscription.set("Paused", "b", False)
     frame, _ = reader.take()
     check(frame)
@@ -382,8 +435,7 @@ def test_placeholders(track, screen, read, placeholder):
         assert taken[-1][0].damage == [] and {frame.flags for frame, _ in taken} == {0}
         assert track.get("Subscriptions") == []
         return
-    while reader.has_something(0.3):
-        assert reader.take()[0].flags == 0
+    assert all(frame.flags == 0 for frame, _ in reader.take_rest())
     track.start_broadcast(wait=True)
     frame, _ = reader.take()
     assert (frame.flags, frame.pool) == (0, 2)
@@ -474,7 +526,7 @@ def test_reader_that_never_releases(world, track, screen, read):
     second = [frame, *(greedy.receive() for _ in range(SLOTS - 1))]
     assert {one.pool for one in second} == {2}
     good.take_until(lambda frame, _: frame.time > second[-1].time + 3_000_000_000)
-    assert not greedy.has_something(), "nothing more is taken back from one that gives no sign of life"
+    assert not greedy.has_picture(), "nothing more is taken back from one that gives no sign of life"
     # What it holds still is what it was, in the pool that it lost too.
     for one, content in zip(held, contents):
         assert all((before == now).all() for before, now in zip(content, copies(one)))
@@ -522,7 +574,7 @@ def test_reader_that_is_stopped_and_killed(world, me, track, read):
     subscription.close()
     try:
         track.start_broadcast(wait=True)
-        assert child.stdout.readline().strip() == b"1"
+        assert first_lines(child, 1) == [b"1\n"]
         child.send_signal(signal.SIGSTOP)
         first = good.take()[0].sequence
         frame, _ = good.take_until(lambda frame, _: frame.sequence >= first + 60)
@@ -622,8 +674,7 @@ def test_agent_dies(session):
     shown = number(copies(frame))
     session.agent_process.kill()
     session.agent_process.wait()
-    while reader.receive():
-        pass
+    assert not all(reader.within_patience(reader.receive))
     assert number(copies(frame)) == shown
     reader.close()
 
@@ -638,12 +689,12 @@ def test_python_example(world, track):
         [sys.executable, HERE / "frames_reader.py"], env=world.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True)
     try:
-        lines = [child.stdout.readline() for _ in range(3)]
+        lines = first_lines(child, 3)
         assert lines[0].startswith("1: 640x360, mean luma ") and "changed [(0, 0, 640, 360)]" in lines[0], lines
         track.stop_capture()
         for path in track.get("Subscriptions"):
             track.client.call("org.vitrine.ScreenShare1", path, "org.vitrine.ScreenShare1.Subscription", "Unsubscribe")
-        _, errors = child.communicate(timeout=60)
+        _, errors = child.communicate(timeout=PATIENCE)
         assert (child.returncode, errors) == (0, "")
     finally:
         child.kill()
@@ -653,7 +704,8 @@ def test_python_example(world, track):
 def test_c_example(world, track, tmp_path):
     """The C reader compiles without a warning and makes YUV4MPEG2 of the stream, whose pictures are the screen's, to the last one."""
     program = tmp_path / "frames_reader"
-    done = subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-o", program, HERE / "frames_reader.c"], capture_output=True, text=True)
+    done = subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-o", program, HERE / "frames_reader.c"], capture_output=True, text=True,
+                          timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     subscription = track.subscribe(format="frames")
     output = tmp_path / "stream.y4m"
@@ -668,7 +720,7 @@ def test_c_example(world, track, tmp_path):
     sent = subscription.statistics["sent"]
     subscription.wait_until("Statistics", lambda statistics: statistics["sent"] >= sent + 10)
     subscription.unsubscribe()
-    _, errors = child.communicate(timeout=60)
+    _, errors = child.communicate(timeout=PATIENCE)
     assert (child.returncode, errors) == (0, "")
     readings = picture.read_all(frames(output))
     numbers = [one.number for one in readings if one]
