@@ -113,7 +113,7 @@ install: $(PROGRAMS:%=$(BIN)/%) manual ## puts programs, services, interfaces an
 	sed 's|@bindir@|$(bindir)|' data/$(ID).service.in >$(DESTDIR)$(servicedir)/$(ID).service
 	sed 's|@bindir@|$(bindir)|' data/app-$(ID).service.in >$(DESTDIR)$(unitdir)/app-$(ID).service
 	sed 's|@bindir@|$(bindir)|' data/$(ID).desktop.in >$(DESTDIR)$(applicationdir)/$(ID).desktop
-	sed 's|@bindir@|$(bindir)|' data/$(ID).desktop.in >$(DESTDIR)$(autostartdir)/$(ID).desktop
+	sed 's|@bindir@|$(bindir)|' data/$(ID).autostart.desktop.in >$(DESTDIR)$(autostartdir)/$(ID).desktop
 	install -m 644 data/$(ID).metainfo.xml $(DESTDIR)$(metainfodir)
 	install -m 644 data/icons/$(ID).svg $(DESTDIR)$(icondir)/scalable/apps
 	install -m 644 data/icons/$(ID)-symbolic.svg $(DESTDIR)$(icondir)/symbolic/apps

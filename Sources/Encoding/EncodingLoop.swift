@@ -176,25 +176,25 @@ final class EncodingLoop {
         } else if let lease = takeNewest() {
             _ = pool.takeCursor(reader, into: cursor)
             let isChanged = try draw(lease, now)
-            let (time, arrival) = EncodingLoop.times(of: lease.info, at: now)
+            let (time, origin) = EncodingLoop.times(of: lease.info, at: now)
             // The slot goes back before the picture is encoded.
             _ = consume lease
-            if isChanged || wantsKeyFrame { try encodeNewest(at: time, arrival: arrival, now) }
+            if isChanged || wantsKeyFrame { try encodeNewest(at: time, origin: origin, now) }
         } else if try drawCursor(now) {
-            try encodeNewest(at: now, arrival: nil, now)
+            try encodeNewest(at: now, origin: nil, now)
         } else if wantsKeyFrame && isCurrent && options.codec != .raw {
             // Of a picture that has only just been shown it takes the time, so that it lies no nearer to the next one.
-            try encodeCanvas(at: now - lastTime < limit.interval ? lastTime : now, arrival: nil, asked: now)
+            try encodeCanvas(at: now - lastTime < limit.interval ? lastTime : now, origin: nil, asked: now)
         } else {
             pool.setNextDue(reader, limit.due)
         }
         if isWanted && isWantedAgain && isCurrent && options.codec == .raw { sendRaw(at: now, isRepetition: true) }
     }
 
-    private func encodeNewest(at time: Instant, arrival: Instant?, _ now: Instant) throws(EncodingError) {
+    private func encodeNewest(at time: Instant, origin: Instant?, _ now: Instant) throws(EncodingError) {
         limit.note(now)
         pool.setNextDue(reader, limit.due)
-        try encodeCanvas(at: time, arrival: arrival, asked: now)
+        try encodeCanvas(at: time, origin: origin, asked: now)
     }
 
     /// What is newer than the canvas, or the retained picture when the canvas shows something else.
@@ -251,9 +251,9 @@ final class EncodingLoop {
     /// Encodes the selected blocks of the canvas, or all of it, and sends the packet.
     ///
     /// - Parameter asked: when the encoder set about it.
-    private func encodeCanvas(at time: Instant, arrival: Instant?, asked: Instant) throws(EncodingError) {
+    private func encodeCanvas(at time: Instant, origin: Instant?, asked: Instant) throws(EncodingError) {
         guard let codec else {
-            sendRaw(at: time, arrival: arrival)
+            sendRaw(at: time, origin: origin)
             return
         }
         var request = VPXEncoder.Request()
@@ -270,7 +270,7 @@ final class EncodingLoop {
         }
         let bitrate = options.rates.bitrate(for: codec.size)
         try codec.setBitrate(bitrate)
-        let bytes = try encode(with: codec, request, at: time, arrival: arrival)
+        let bytes = try encode(with: codec, request, at: time, origin: origin)
         if isRefined || request.isKeyFrame {
             refinementRides = false
             refinementTimer?.cancel()
@@ -283,7 +283,7 @@ final class EncodingLoop {
     /// Encodes the canvas and sends the packet, unless the placeholder was asked for meanwhile.
     @discardableResult
     private func encode(
-        with codec: VPXEncoder, _ request: VPXEncoder.Request, at time: Instant, arrival: Instant? = nil, isPlaceholder: Bool = false
+        with codec: VPXEncoder, _ request: VPXEncoder.Request, at time: Instant, origin: Instant? = nil, isPlaceholder: Bool = false
     ) throws(EncodingError) -> Int {
         guard let canvas else { return 0 }
         if request.isKeyFrame { blocks.selectAll() }
@@ -291,16 +291,16 @@ final class EncodingLoop {
         guard let output = try codec.encode(canvas.planes, blocks: &blocks.selected, at: time, request) else { return 0 }
         if request.isReference { blocks.noteEncoded(quantizer: min(output.quantizer, request.greatestQuantizer)) }
         let packet = Packet(
-            bytes: output.bytes, time: time, arrival: arrival, isKeyFrame: output.isKeyFrame, isPlaceholder: isPlaceholder,
+            bytes: output.bytes, time: time, origin: origin, isKeyFrame: output.isKeyFrame, isPlaceholder: isPlaceholder,
             isRepetition: !request.isReference, size: canvas.size)
         send(packet)
         return output.bytes.count
     }
 
-    private func sendRaw(at time: Instant, arrival: Instant? = nil, isPlaceholder: Bool = false, isRepetition: Bool = false) {
+    private func sendRaw(at time: Instant, origin: Instant? = nil, isPlaceholder: Bool = false, isRepetition: Bool = false) {
         guard let canvas else { return }
         let packet = Packet(
-            bytes: canvas.packed(), time: max(time, lastTime + .milliseconds(1)), arrival: arrival, isKeyFrame: true,
+            bytes: canvas.packed(), time: max(time, lastTime + .milliseconds(1)), origin: origin, isKeyFrame: true,
             isPlaceholder: isPlaceholder, isRepetition: isRepetition, size: canvas.size, damage: unsentDamage, period: period)
         guard send(packet) else { return }
         (unsentDamage, isWantedAgain) = (.none, false)
@@ -488,12 +488,13 @@ final class EncodingLoop {
         flags.isRunning.store(false, ordering: .relaxed)
     }
 
-    /// When a frame was shown, if its producer says something that can be, else when it came; and when it came.
+    /// When a frame was shown, if its producer says something that can be, else when it came: for the stream, and for its latency.
     ///
     /// One that was there long before, on a screen that stands still, is shown to its reader from now on, and says nothing of latency.
-    private static func times(of info: FrameInfo, at now: Instant) -> (time: Instant, arrival: Instant?) {
+    private static func times(of info: FrameInfo, at now: Instant) -> (time: Instant, origin: Instant?) {
         guard now - info.arrival < .seconds(1) else { return (now, nil) }
         let isLikely = info.time <= info.arrival && info.arrival - info.time < .seconds(1)
-        return (isLikely ? info.time : info.arrival, info.arrival)
+        let time = isLikely ? info.time : info.arrival
+        return (time, time)
     }
 }

@@ -8,8 +8,8 @@ public final class Packet: Sendable {
     public let bytes: [UInt8]
     /// When the picture was taken. Times of one encoding grow by at least a millisecond from packet to packet.
     public let time: Instant
-    /// When its frame reached the program; nil when no frame caused it.
-    public let arrival: Instant?
+    /// When its frame was shown by the producer's own time stamp, or reached the program where that cannot be; nil when no frame caused it.
+    public let origin: Instant?
     /// Whether decoding may begin here.
     public let isKeyFrame: Bool
     /// Whether it shows the placeholder: only for those who have had a real picture.
@@ -25,10 +25,10 @@ public final class Packet: Sendable {
 
     /// A packet of those bytes.
     public init(
-        bytes: [UInt8], time: Instant, arrival: Instant? = nil, isKeyFrame: Bool, isPlaceholder: Bool = false, isRepetition: Bool = false,
+        bytes: [UInt8], time: Instant, origin: Instant? = nil, isKeyFrame: Bool, isPlaceholder: Bool = false, isRepetition: Bool = false,
         size: PixelSize, damage: Damage = .everything, period: Int = 0
     ) {
-        (self.bytes, self.time, self.arrival, self.size) = (bytes, time, arrival, size)
+        (self.bytes, self.time, self.origin, self.size) = (bytes, time, origin, size)
         (self.isKeyFrame, self.isPlaceholder, self.isRepetition) = (isKeyFrame, isPlaceholder, isRepetition)
         (self.damage, self.period) = (damage, period)
     }

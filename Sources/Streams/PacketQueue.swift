@@ -16,7 +16,7 @@ final class Delivery {
     func arrive() {
         if hasArrived { return }
         hasArrived = true
-        if let arrival = packet.arrival { pool.noteLatency(Instant.now - arrival) }
+        if let origin = packet.origin { pool.noteLatency(Instant.now - origin) }
     }
 }
 

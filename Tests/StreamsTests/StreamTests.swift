@@ -194,11 +194,11 @@ extension LiveTests {
         }
 
         @Test(arguments: StreamOptions.compressed + [StreamOptions(format: .y4m)])
-        func latencyIsFromTheArrivalToTheDescriptor(_ options: StreamOptions) throws {
+        func latencyIsFromTheTimeStampToTheDescriptor(_ options: StreamOptions) throws {
             let rig = try Rig()
             let reader = try rig.read(options)
-            // It was on its way for a while before anybody took it.
-            rig.publish(.text(320, 240), arrival: Instant(nanoseconds: Instant.now.nanoseconds - 400_000_000))
+            // It was on its way for a while before it came.
+            rig.publish(.text(320, 240), time: Instant(nanoseconds: Instant.now.nanoseconds - 400_000_000))
             rig.wait("a picture") { reader.sent > 0 }
             let first = try #require(rig.pool.statistics.latencyMedian)
             #expect(first >= .milliseconds(400) && first < .seconds(20))

@@ -64,9 +64,7 @@ FAULTS = {
 }
 
 # Those that cannot be met here, and why.
-NOT_APPLICABLE = {
-    "B49": "no choice is remembered: `persist` is Unsupported, each start shows the picker",
-}
+NOT_APPLICABLE = {}
 
 _MARK = re.compile(r"^\s*(?:#|//) Faults: ([B\d ]+)$")
 _PYTHON = re.compile(r"^def (test_\w+)")

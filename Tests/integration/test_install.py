@@ -65,7 +65,7 @@ def test_everything_is_in_its_place(tmp_path):
     for path in tmp_path.rglob("*"):
         if path.is_file() and path.suffix in (".service", ".desktop"):
             text = path.read_text()
-            assert f"{PREFIX}/bin/vitrine-agent" in text and not re.search("@[a-z]+@", text), path
+            assert f"{PREFIX}/bin/vitrine" in text and not re.search("@[a-z]+@", text), path
             assert str(tmp_path) not in text, f"{path} names the folder of a package that is being made"
     subprocess.run(["make", "-s", "uninstall", f"DESTDIR={tmp_path}", f"PREFIX={PREFIX}"], cwd=TOP, check=True, stdin=subprocess.DEVNULL)
     assert installed(tmp_path) == []
@@ -208,3 +208,23 @@ def test_an_agent_that_the_bus_started_leaves_no_room_for_the_autostart_entry(ba
     (running,) = agents(tree, bare)
     assert autostart(bare, tree, "autostart").wait(30) == 0
     wait_until(lambda: agents(tree, bare) == [running], "one agent")
+
+
+def test_the_application_entry_shares_and_stops(tree, session):
+    """Who chooses Vitrine among the applications shares the screen, with no program asking; the entry's actions mute and stop it."""
+    file = tree / "usr/share/applications/org.vitrine.ScreenShare1.desktop"
+    agent = session.agent()
+
+    def run(section):
+        command, *words = shlex.split(entry(file, section)["Exec"])
+        assert command.endswith("/usr/bin/vitrinectl")
+        session.control(*words)
+
+    run("Desktop Entry")
+    assert agent.desktop.state == "active"
+    run("Desktop Action Mute")
+    assert agent.desktop.get("Muted")
+    run("Desktop Action Mute")
+    run("Desktop Action Stop")
+    assert agent.desktop.state == "idle" and not agent.desktop.get("Muted")
+    assert entry(file, "Desktop Entry").get("NoDisplay") is None

@@ -113,6 +113,7 @@ def test_programs_that_could_be_anybody(session, agent, screen):
     assert BIN.exists()
 
 
+# Faults: B49
 @needs_sandbox
 @pytest.mark.parametrize("kind", ["ask", "refuse"])
 def test_a_token_that_is_no_good(session, agent, screen, kind):
