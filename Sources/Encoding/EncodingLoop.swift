@@ -188,7 +188,9 @@ final class EncodingLoop {
         } else {
             pool.setNextDue(reader, limit.due)
         }
-        if isWanted && isWantedAgain && isCurrent && options.codec == .raw { sendRaw(at: now, isRepetition: true) }
+        guard isWanted, isWantedAgain, isCurrent, options.codec == .raw else { return }
+        // A picture that nobody was sent, because the placeholder was asked for while it was drawn, is none to repeat.
+        if shown == .picture && !flags.showsPlaceholder.load(ordering: .sequentiallyConsistent) { sendRaw(at: now, isRepetition: true) }
     }
 
     private func encodeNewest(at time: Instant, origin: Instant?, _ now: Instant) throws(EncodingError) {
