@@ -85,10 +85,11 @@ extension LiveTests {
             }
             let recording = Recording(good.bytes)
             #expect(recording.complaints == "")
-            // The first is the stream's own. A request may wait for half a second, and the next one not.
+            // The first is the stream's own. Requests are two seconds apart; how long each waits for its picture is the machine's affair, so
+            // that the first and the last may lie closer together, by less than one request.
             let keys = recording.packets.filter(\.isKeyFrame).map(\.milliseconds).dropFirst()
             #expect(keys.count > 1)
-            #expect(zip(keys, keys.dropFirst()).allSatisfy { $1 - $0 > 1_450 }, "\(keys)")
+            #expect((keys.count - 2) * 2_000 <= (keys.last ?? 0) - (keys.first ?? 0), "\(keys)")
             for reader in slow.prefix(2) {
                 let recording = Recording(reader.bytes)
                 #expect(recording.complaints == "")
