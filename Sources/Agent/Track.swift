@@ -61,7 +61,7 @@ final class Track {
     init(_ path: ObjectPath, _ options: TrackOptions, owner: BusName?, _ identity: Identity?, agent: Agent, isDesktopTrack: Bool = false) {
         (self.path, self.options, self.agent, self.isDesktopTrack) = (path, options, agent, isDesktopTrack)
         (self.owner, ownerIdentity) = (owner, identity)
-        streams = agent.streams.openTrack(pool: pool, rates: options.asRates)
+        streams = agent.streams.openTrack(pool: pool, rates: options.asRates, hasReserve: isDesktopTrack)
         _ = object
         watchAllowed()
     }

@@ -299,12 +299,17 @@ final class EncodingLoop {
         return output.bytes.count
     }
 
-    private func sendRaw(at time: Instant, origin: Instant? = nil, isPlaceholder: Bool = false, isRepetition: Bool = false) {
+    private func sendRaw(
+        at time: Instant, origin: Instant? = nil, isPlaceholder: Bool = false, isRepetition: Bool = false, isFarewell: Bool = false
+    ) {
         guard let canvas else { return }
         let packet = Packet(
             bytes: canvas.packed(), time: max(time, lastTime + .milliseconds(1)), origin: origin, isKeyFrame: true,
-            isPlaceholder: isPlaceholder, isRepetition: isRepetition, size: canvas.size, damage: unsentDamage, period: period)
+            isPlaceholder: isPlaceholder, isRepetition: isRepetition, isFarewell: isFarewell, size: canvas.size, damage: unsentDamage,
+            period: period)
         guard send(packet) else { return }
+        // A farewell is for those alone who have all of it already.
+        if isFarewell { return }
         (unsentDamage, isWantedAgain) = (.none, false)
         // Those who have the picture do not take a repetition, and go on waiting for the next one.
         if !isRepetition { isWanted = false }
@@ -363,7 +368,7 @@ final class EncodingLoop {
         let time = max(.now, lastTime + limit.interval)
         do throws(EncodingError) {
             guard let codec else {
-                sendRaw(at: time, isPlaceholder: shown == .placeholder, isRepetition: true)
+                sendRaw(at: time, isPlaceholder: shown == .placeholder, isRepetition: true, isFarewell: true)
                 return
             }
             blocks.selectNothing()

@@ -16,6 +16,8 @@ public final class Packet: Sendable {
     public let isPlaceholder: Bool
     /// Whether it is the last picture once more, for those alone who asked for it. No later packet builds on it.
     public let isRepetition: Bool
+    /// Whether this repetition is for streams that end, and have had the very picture: nobody else may see it, since it may be hidden by now.
+    public let isFarewell: Bool
     /// Pixels; the same for all packets of an encoding.
     public let size: PixelSize
     /// What may look different from the packet before, of raw pictures.
@@ -26,10 +28,11 @@ public final class Packet: Sendable {
     /// A packet of those bytes.
     public init(
         bytes: [UInt8], time: Instant, origin: Instant? = nil, isKeyFrame: Bool, isPlaceholder: Bool = false, isRepetition: Bool = false,
+        isFarewell: Bool = false,
         size: PixelSize, damage: Damage = .everything, period: Int = 0
     ) {
         (self.bytes, self.time, self.origin, self.size) = (bytes, time, origin, size)
         (self.isKeyFrame, self.isPlaceholder, self.isRepetition) = (isKeyFrame, isPlaceholder, isRepetition)
-        (self.damage, self.period) = (damage, period)
+        (self.damage, self.period, self.isFarewell) = (damage, period, isFarewell)
     }
 }

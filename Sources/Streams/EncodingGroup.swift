@@ -18,9 +18,13 @@ final class EncodingGroup {
     private var isSuspended = true
     /// Whether the encoder has given up: nobody may join.
     var hasFailed = false
+    /// Which of the rates are the track's: the same for all its streams.
+    private let followed: StreamOptions.Followed
 
-    init(_ id: EncodingID, _ encoder: Encoder, _ options: EncodingOptions, writer: Inbox<WriterCommand>) {
-        (self.id, self.encoder, self.writer) = (id, encoder, writer)
+    init(
+        _ id: EncodingID, _ encoder: Encoder, _ options: EncodingOptions, followed: StreamOptions.Followed, writer: Inbox<WriterCommand>
+    ) {
+        (self.id, self.encoder, self.followed, self.writer) = (id, encoder, followed, writer)
         drawsCursor = options.drawsCursor
         (codec, holdsOnPlaceholder, maxSize, rates) = (options.codec, options.holdsOnPlaceholder, options.maxSize, options.rates)
     }
@@ -29,6 +33,11 @@ final class EncodingGroup {
     var options: EncodingOptions {
         EncodingOptions(
             codec: codec, maxSize: maxSize, rates: rates, drawsCursor: drawsCursor, holdsOnPlaceholder: holdsOnPlaceholder)
+    }
+
+    /// Whether a stream would get here what it asked for, now and whatever becomes of the track.
+    func suits(_ wanted: EncodingOptions, _ followed: StreamOptions.Followed) -> Bool {
+        !hasFailed && options == wanted && self.followed == followed
     }
 
     func send(_ command: WriterCommand) { writer.send(command) }
@@ -61,19 +70,16 @@ final class EncodingGroup {
         encoder.setSuspended(suspends)
     }
 
-    /// Follows the track's rates, except for those that a stream of the group asked for by number.
-    ///
-    /// Streams that asked for a number joined because it is the group's, so that they never disagree.
+    /// Follows the track's rates, except for those that the streams of the group asked for by number.
     func follow(_ track: StreamRates) {
         let changed = EncodingRates(
-            frameRate: streams.lazy.compactMap(\.options.frameRate).first ?? track.frameRate,
-            bitrate: streams.lazy.compactMap(\.options.bitrate).first ?? track.bitrate)
+            frameRate: followed.frameRate ? track.frameRate : rates.frameRate, bitrate: followed.bitrate ? track.bitrate : rates.bitrate)
         if changed != rates {
             rates = changed
             encoder.setRates(changed)
         }
         let hasSize = encoder.isRunning || streams.contains { $0.size != nil }
-        guard !hasSize, streams.allSatisfy({ $0.options.maxSize == nil }), maxSize != track.maxSize else { return }
+        guard !hasSize, followed.maxSize, maxSize != track.maxSize else { return }
         maxSize = track.maxSize
         encoder.setMaxSize(maxSize)
     }

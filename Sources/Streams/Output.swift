@@ -89,7 +89,8 @@ final class Output {
             return false
         }
         if packet.isPlaceholder && !hasStarted { return false }
-        if packet.isRepetition && !(isRaw ? isBehind || lastRequest != nil : lastRequest != nil && !isBehind) { return false }
+        let isOfUse = isRaw && !packet.isFarewell ? isBehind || lastRequest != nil : lastRequest != nil && !isBehind
+        if packet.isRepetition && !isOfUse { return false }
         guard isBehind ? packet.isKeyFrame : true, sink.hasRoom(for: packet) else {
             isBehind = true
             // A reader of frames is asked at another time what it has missed.

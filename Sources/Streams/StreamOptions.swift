@@ -83,6 +83,15 @@ public struct StreamOptions: Equatable, Sendable {
     }
 }
 
+extension StreamOptions {
+    /// What of a stream is the track's, and changes with it. Streams share an encoder only when the same of each does.
+    struct Followed: Equatable {
+        let maxSize, frameRate, bitrate: Bool
+    }
+
+    var followed: Followed { Followed(maxSize: maxSize == nil, frameRate: frameRate == nil, bitrate: bitrate == nil) }
+}
+
 /// Why there is no stream for a reader.
 public enum StreamsError: Error, Equatable, Sendable {
     /// So many raw readers are the most that a track has.

@@ -41,7 +41,11 @@ public final class Streams {
     /// The streams of one more track.
     ///
     /// - Parameter pool: where the track's pictures are.
-    public func openTrack(pool: FramePool, rates: StreamRates) -> TrackStreams { TrackStreams(self, pool: pool, rates: rates) }
+    ///
+    /// - Parameter hasReserve: whether it gets its encodings also when other tracks have used up all that there are.
+    public func openTrack(pool: FramePool, rates: StreamRates, hasReserve: Bool = false) -> TrackStreams {
+        TrackStreams(self, pool: pool, rates: rates, hasReserve: hasReserve)
+    }
 
     /// Ends all streams at once and all threads. For a clean end, call ``TrackStreams/close(_:)`` of each track first and wait for it.
     ///
@@ -68,9 +72,12 @@ public final class Streams {
     func register(_ stream: ReaderStream, of track: TrackStreams) { owners[stream.id] = (stream, track) }
 
     /// Starts an encoder, which does nothing until a stream was added.
-    func start(_ options: EncodingOptions, pool: FramePool, showsPlaceholder: Bool) throws(StreamsError) -> EncodingGroup {
-        if running.count >= Streams.greatestEncodingCount { dropResting() }
-        guard running.count < Streams.greatestEncodingCount else { throw .encodingLimit(Streams.greatestEncodingCount) }
+    func start(
+        _ options: EncodingOptions, followed: StreamOptions.Followed, pool: FramePool, showsPlaceholder: Bool, hasReserve: Bool
+    ) throws(StreamsError) -> EncodingGroup {
+        let limit = Streams.greatestEncodingCount + (hasReserve ? TrackStreams.greatestEncodingCount : 0)
+        if running.count >= limit { dropResting() }
+        guard running.count < limit else { throw .encodingLimit(limit) }
         let stopped = self.stopped
         do throws(Errno) {
             let writer = try startedWriter()
@@ -82,7 +89,7 @@ public final class Streams {
             }
             running[id] = encoder
             writer.send(.addEncoding(id, encoder, pool, options.codec))
-            return EncodingGroup(id, encoder, options, writer: writer)
+            return EncodingGroup(id, encoder, options, followed: followed, writer: writer)
         } catch {
             log.error("no thread for a stream: \(error)")
             throw .outOfResources(error)

@@ -20,12 +20,13 @@ public final class TrackStreams {
     private let pool: FramePool
     /// Those without a stream rest: they end unless one comes soon.
     private(set) var groups: [EncodingGroup] = []
+    private let hasReserve: Bool
     private var isClosed = false
     /// Who waits for streams to end, and for which.
     private var waiting: [(streams: Set<StreamID>, completion: () -> Void)] = []
 
-    init(_ streams: Streams, pool: FramePool, rates: StreamRates) {
-        (self.streams, self.pool, self.rates) = (streams, pool, rates)
+    init(_ streams: Streams, pool: FramePool, rates: StreamRates, hasReserve: Bool) {
+        (self.streams, self.pool, self.rates, self.hasReserve) = (streams, pool, rates, hasReserve)
     }
 
     /// What streams follow that asked for nothing else. A change is for the running ones too, except for their size.
@@ -124,13 +125,14 @@ public final class TrackStreams {
             codec: options.encoding, maxSize: options.maxSize ?? rates.maxSize,
             rates: EncodingRates(frameRate: options.frameRate ?? rates.frameRate, bitrate: options.bitrate ?? rates.bitrate),
             drawsCursor: options.format != .frames, holdsOnPlaceholder: options.placeholder == .hold)
-        if let group = groups.first(where: { $0.options == wanted && !$0.hasFailed }) {
+        if let group = groups.first(where: { $0.suits(wanted, options.followed) }) {
             streams.wake(group)
             return group
         }
         if groups.count >= TrackStreams.greatestEncodingCount { streams.dropResting(of: self) }
         guard groups.count < TrackStreams.greatestEncodingCount else { throw .encodingLimit(TrackStreams.greatestEncodingCount) }
-        let started = try streams.start(wanted, pool: pool, showsPlaceholder: showsPlaceholder)
+        let started = try streams.start(
+            wanted, followed: options.followed, pool: pool, showsPlaceholder: showsPlaceholder, hasReserve: hasReserve)
         groups.append(started)
         return started
     }

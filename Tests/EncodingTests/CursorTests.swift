@@ -174,7 +174,7 @@ private func differing(_ old: [UInt8], _ new: [UInt8], _ size: PixelSize) -> [UI
         #expect(canvas.packed() == other.packed())
         scene.point(40, 60)
         try canvas.draw(scene.picture.planes, .everything, scene.image, selecting: &blocks)
-        #expect(canvas.packed() == (try scene.fresh(scene.source)))
+        #expect(try scene.fresh(scene.source) == canvas.packed())
     }
 }
 
@@ -264,13 +264,13 @@ private func differing(_ old: [UInt8], _ new: [UInt8], _ size: PixelSize) -> [UI
         encoder.requestPicture(again: false)
         show(scene)
         sink.wait("a first picture") { sink.count == 1 }
-        #expect(sink.last?.bytes == (try scene.fresh(size)))
+        #expect(try scene.fresh(size) == sink.last?.bytes)
         for (x, y) in [(50, 50), (51, 50), (300, 230), (0, 0)] {
             encoder.requestPicture(again: false)
             let before = sink.count
             move(scene, x, y, side: before == 1 ? 24 : nil)
             sink.wait("the pointer") { sink.count == before + 1 }
-            #expect(sink.last?.bytes == (try scene.fresh(size)))
+            #expect(try scene.fresh(size) == sink.last?.bytes)
         }
         // One that comes late.
         let late = Sink()
@@ -278,7 +278,7 @@ private func differing(_ old: [UInt8], _ new: [UInt8], _ size: PixelSize) -> [UI
         defer { second.join() }
         second.requestPicture(again: true)
         late.wait("the same picture") { late.count == 1 }
-        #expect(late.last?.bytes == (try scene.fresh(size)))
+        #expect(try scene.fresh(size) == late.last?.bytes)
         // Under the placeholder it does not show, and moving it there is no picture.
         encoder.setPlaceholder(true)
         encoder.requestPicture(again: true)
@@ -291,7 +291,8 @@ private func differing(_ old: [UInt8], _ new: [UInt8], _ size: PixelSize) -> [UI
         #expect(sink.count == before)
         encoder.setPlaceholder(false)
         sink.wait("the picture again") { sink.count > before && sink.last?.isPlaceholder == false }
-        #expect(sink.last?.bytes == (try scene.fresh(size)) && sink.last?.bytes != placeholder)
+        #expect(sink.last?.bytes != placeholder)
+        #expect(try scene.fresh(size) == sink.last?.bytes)
         for encoder in [encoder, second] { encoder.stop() }
         for sink in [sink, late] { sink.wait("the end") { sink.isStopped.load(ordering: .relaxed) } }
     }

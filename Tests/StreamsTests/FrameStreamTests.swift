@@ -31,6 +31,8 @@ extension LiveTests {
                 reader.release(frame)
                 rig.wait("it is released") { reader.statistics.queuedBytes == 0 }
             }
+            // The picture may be here before the word of it.
+            rig.wait("the stream is known to have begun") { reader.stream?.size != nil }
             #expect(reader.stream?.size == PixelSize(width: width, height: height))
             #expect(reader.statistics.sent == 6 && reader.statistics.keyFrames >= 1)
             #expect(reader.events == [.started])

@@ -57,6 +57,23 @@ extension LiveTests {
             #expect(abs(Int(recording.frames[2][0]) - 150) < 6)
         }
 
+        /// Who ends while nothing is to be seen gets its last picture once more, and nobody else gets it.
+        @Test(arguments: [StreamOptions(format: .y4m), StreamOptions(format: .frames)])
+        func aFarewellIsForThoseWhoHaveThePicture(_ kind: StreamOptions) throws {
+            let rig = try Rig()
+            var options = kind
+            options.placeholder = .hold
+            let first = try rig.read(options)
+            rig.publish(bright)
+            rig.wait("a picture") { first.sent == 1 }
+            rig.track.showsPlaceholder = true
+            let second = try rig.read(options)
+            first.stream?.finish()
+            rig.wait("the end") { first.events.last == .ended(.finished) }
+            rig.idle(.milliseconds(200))
+            #expect(rig.track.groups.count == 1 && second.sent == 0 && second.events.isEmpty)
+        }
+
         /// What was drawn of a picture that must not be seen any more is sent no more: not as a key frame, not to who joins, not at the end.
         @Test(arguments: [StreamOptions.Format.webm, .y4m]) func aWithdrawnPictureIsSentNoMore(_ format: StreamOptions.Format) throws {
             let rig = try Rig()

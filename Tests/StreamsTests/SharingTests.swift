@@ -37,6 +37,37 @@ extension LiveTests {
             #expect(recording.packets.first?.isKeyFrame == true)
         }
 
+        /// Equal by chance at present, they are not when the track changes.
+        @Test func whoAsksForANumberSharesWithNobodyWhoFollows() throws {
+            let rig = try Rig()
+            let follower = try rig.read()
+            let fixed = try rig.read(StreamOptions(frameRate: rig.track.rates.frameRate))
+            let equal = try rig.read(StreamOptions(frameRate: rig.track.rates.frameRate))
+            #expect(rig.track.groups.count == 2 && fixed.stream?.group === equal.stream?.group)
+            var rates = rig.track.rates
+            rates.frameRate = 7
+            rig.track.rates = rates
+            #expect(follower.stream?.group?.options.rates.frameRate == 7)
+            #expect(fixed.stream?.group?.options.rates.frameRate != 7)
+            let late = try rig.read()
+            #expect(late.stream?.group === follower.stream?.group)
+        }
+
+        /// The one track that everybody may read has its encodings, whatever other tracks take.
+        @Test func aReserveIsKept() throws {
+            let rig = try Rig()
+            let tracks = (0..<5).map { _ in rig.streams.openTrack(pool: FramePool(), rates: rig.track.rates) }
+            var readers: [FileDescriptor] = []
+            for number in 0..<32 {
+                let options = StreamOptions(bitrate: 1_000_000 + UInt32(number))
+                readers.append(try tracks[number / 8].subscribe(options) { _ in }.reading)
+            }
+            #expect(throws: StreamsError.encodingLimit(32)) { _ = try tracks[4].subscribe { _ in } }
+            let reserved = rig.streams.openTrack(pool: FramePool(), rates: rig.track.rates, hasReserve: true)
+            readers.append(try reserved.subscribe { _ in }.reading)
+            #expect(reserved.groups.count == 1 && readers.count == 33)
+        }
+
         @Test func anEncoderWithoutReadersGoesAfterTheGrace() throws {
             let rig = try Rig()
             rig.publish(.text(320, 240))

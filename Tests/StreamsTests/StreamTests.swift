@@ -70,7 +70,7 @@ extension LiveTests {
         @Test func equalOptionsShareAnEncoderAndTheLastToLeaveStopsIt() throws {
             let rig = try Rig()
             let one = try rig.read()
-            let two = try rig.read(StreamOptions(bitrate: 4_000_000))
+            let two = try rig.read()
             let small = try rig.read(StreamOptions(maxSize: PixelSize(width: 100, height: 100)))
             rig.publish(.text(320, 240))
             rig.wait("all begin") { one.sent > 0 && two.sent > 0 && small.stream?.size != nil }
