@@ -25,6 +25,16 @@ public enum Environment {
         close(file)
     }
 
+    /// Lets the program have more open files than its session gives to each by default: every reader and every picture on its way takes some.
+    public static func raiseFileLimit() {
+        let greatest: rlim_t = 65_536
+        let kind = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        var limit = rlimit()
+        guard getrlimit(kind, &limit) == 0, limit.rlim_cur < min(limit.rlim_max, greatest) else { return }
+        limit.rlim_cur = min(limit.rlim_max, greatest)
+        setrlimit(kind, &limit)
+    }
+
     /// Writes to standard error, as it is.
     public static func complain(_ text: String) {
         var bytes = Array(text.utf8)

@@ -34,6 +34,7 @@ final class Program {
         signal(SIGPIPE, SIG_IGN)
         Environment.returnFreedBlocks()
         Environment.forbidCoreDumps()
+        Environment.raiseFileLimit()
         let log = self.log
         do {
             let loop = try EventLoop()

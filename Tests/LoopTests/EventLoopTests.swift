@@ -159,3 +159,16 @@ import Testing
         #expect(LogLevel.error < LogLevel.debug)
     }
 }
+
+/// What the program is started with.
+@Suite struct EnvironmentTests {
+    @Test func theSoftLimitOfOpenFilesIsRaisedToTheHardOne() {
+        let kind = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        var limit = rlimit()
+        #expect(getrlimit(kind, &limit) == 0)
+        limit.rlim_cur = min(limit.rlim_max, 1_000)
+        #expect(setrlimit(kind, &limit) == 0)
+        Environment.raiseFileLimit()
+        #expect(getrlimit(kind, &limit) == 0 && limit.rlim_cur == min(limit.rlim_max, 65_536))
+    }
+}
