@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -22,6 +23,7 @@ static inline int clinux_set_mmap_threshold(int bytes) { return mallopt(M_MMAP_T
 static inline int clinux_gettid(void) { return (int)syscall(SYS_gettid); }
 static inline int clinux_pipe(int ends[2]) { return (int)syscall(SYS_pipe2, ends, O_CLOEXEC); }
 static inline int clinux_seqpacket_pair(int ends[2]) { return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends); }
+static inline int clinux_unread_bytes(int fd) { int count = 0; return ioctl(fd, 0x5411 /* SIOCOUTQ */, &count) < 0 ? -1 : count; }
 static inline int clinux_set_pipe_size(int fd, int bytes) { return fcntl(fd, 1031 /* F_SETPIPE_SZ */, bytes); }
 static inline int clinux_get_pipe_size(int fd) { return fcntl(fd, 1032 /* F_GETPIPE_SZ */); }
 static inline int clinux_add_seals(int fd, int seals) { return fcntl(fd, 1033 /* F_ADD_SEALS */, seals); }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+import CLinux
 import Encoding
 import Frames
 import Glibc
@@ -8,9 +9,15 @@ import Loop
 ///
 /// The reader gives slots back by messages. One that holds all of them gets nothing, until it releases one or all are taken back: then it goes on in
 /// new memory, and what it holds stays as it is. It always goes on in new memory after pictures were hidden or it was paused.
+///
+/// What it has not read yet is bounded: memory that lies in the socket is the agent's to pay for. No pool is made while it has not read of the one
+/// before, and no bitmap of a pointer is sent while there is one that it has not read.
 final class FrameSink: Sink {
     /// Messages that are read before others have their turn.
     private static let greatestReadCount = 16
+
+    /// What the system counts for each message in a socket beside its bytes, at the very least.
+    private static let leastOverhead = 256
 
     private let socket: FileDescriptor
     /// Where the pictures come from: counts those that this reader missed.
@@ -20,6 +27,8 @@ final class FrameSink: Sink {
     private var poolCount: UInt32 = 0
     /// Pictures in pools of before that were not released.
     private var heldElsewhere = 0
+    /// The newest pool, and the newest bitmap, that may lie unread in the socket: how much was sent since, at least, as the system counts it.
+    private var (sentSincePool, sentSinceBitmap): (Int?, Int?)
     /// What changed since the picture that the reader got last.
     private var damage = Damage.everything
     private var sequence: UInt64 = 0
@@ -52,13 +61,20 @@ final class FrameSink: Sink {
     var isDrained: Bool { waiting.isEmpty }
     var readsReplies: Bool { true }
 
-    var isReady: Bool { waiting.isEmpty && (isTakenBack || pool?.hasFreeSlot != false) }
+    var isReady: Bool { hasRoom(in: pool) }
+    /// Whether something is kept back until the reader has read what it was sent: nothing tells when it has.
+    var awaitsReading: Bool {
+        noteReading()
+        return sentSincePool != nil && (isTakenBack || pool == nil)
+    }
     /// Whether it holds all that it can have, and that may be taken back.
     var mayBeTakenBack: Bool { isAlive && !isTakenBack && pool?.hasFreeSlot == false }
 
-    func hasRoom(for packet: Packet) -> Bool { isReady || waiting.isEmpty && pool?.period != packet.period }
+    func hasRoom(for packet: Packet) -> Bool { hasRoom(in: pool?.period == packet.period ? pool : nil) }
 
     func note(_ packet: Packet) {
+        // Also when it is not for this reader: nothing that was hidden since is to be sent.
+        if let pool, pool.period != packet.period { forget() }
         damage.merge(packet.damage)
         pool?.note(packet.damage)
     }
@@ -85,8 +101,10 @@ final class FrameSink: Sink {
             do throws(Errno) {
                 try next.message.send(to: socket.raw)
             } catch {
-                return (error.code == EAGAIN ? .full : .readerGone, sum)
+                return (FrameSink.outcome(of: error), sum)
             }
+            noteSending(next.message)
+            if next.message.descriptor != nil { sentSincePool = 0 }
             waiting.removeFirst()
             sum += next.message.bytes.count
             guard let delivery = next.delivery else { continue }
@@ -96,18 +114,21 @@ final class FrameSink: Sink {
         if let failure { return (failure, sum) }
         // Nothing is said of a pointer before there is a picture for it. Where the reader does not read, only the newest place counts.
         guard let cursor, pool != nil else { return (.drained, sum) }
+        let isNew = cursor.update.bitmap != nil && cursor.update.bitmap?.serial != knownBitmap
+        noteReading()
+        if isNew && sentSinceBitmap != nil { return (.later, sum) }
         self.cursor = nil
         if cursor.update.bitmap == nil && !showsCursor { return (.drained, sum) }
-        let isNew = cursor.update.bitmap != nil && cursor.update.bitmap?.serial != knownBitmap
         let message = FrameMessage.cursor(cursor.update, isNew ? cursor.bitmap : nil)
         do throws(Errno) {
             try message.send(to: socket.raw)
         } catch {
             self.cursor = cursor
-            return (error.code == EAGAIN ? .full : .readerGone, sum)
+            return (FrameSink.outcome(of: error), sum)
         }
         showsCursor = cursor.update.bitmap != nil
-        if isNew { knownBitmap = cursor.update.bitmap?.serial }
+        noteSending(message)
+        if isNew { (knownBitmap, sentSinceBitmap) = (cursor.update.bitmap?.serial, 0) }
         return (.drained, sum + message.bytes.count)
     }
 
@@ -131,7 +152,8 @@ final class FrameSink: Sink {
     /// Lets the reader go on in new memory at the next picture, although it holds all slots.
     func takeBack() {
         (isTakenBack, isAlive) = (true, false)
-        noteRoom()
+        noteReading()
+        if sentSincePool == nil { noteRoom() }
     }
 
     /// Has the next picture be whole.
@@ -139,7 +161,14 @@ final class FrameSink: Sink {
 
     /// Lets go of the memory: what comes later is in other memory.
     func forget() {
-        if let pool { heldElsewhere += pool.heldCount }
+        if let pool {
+            if waiting.contains(where: { $0.message.descriptor != nil }) {
+                // The reader never hears of it: the next one has its number.
+                poolCount -= 1
+            } else {
+                heldElsewhere += pool.heldCount
+            }
+        }
         pool = nil
         waiting = []
         newestWhenFull = nil
@@ -147,7 +176,45 @@ final class FrameSink: Sink {
         damage = .everything
     }
 
+    // MARK: - What is unread
+
+    private static func outcome(of error: Errno) -> WriteOutcome {
+        switch error.code {
+        case EAGAIN: .full
+        // Too many descriptors lie in sockets of this user, or there is no memory: no fault of this reader.
+        case ETOOMANYREFS, EMFILE, ENOBUFS, ENOMEM: .later
+        default: .readerGone
+        }
+    }
+
+    private func noteSending(_ message: FrameMessage) {
+        let count = message.bytes.count + FrameSink.leastOverhead
+        if let sum = sentSincePool { sentSincePool = sum + count }
+        if let sum = sentSinceBitmap { sentSinceBitmap = sum + count }
+    }
+
+    /// Finds out whether the reader has read the pool and the bitmap that it was sent last.
+    ///
+    /// Messages are read in order: with no more in the socket than was sent since, that one is not among it. What the reader says proves nothing: it can
+    /// release what it has not read of.
+    private func noteReading() {
+        guard sentSincePool != nil || sentSinceBitmap != nil else { return }
+        let unread = Int(clinux_unread_bytes(socket.raw))
+        if let sum = sentSinceBitmap, unread <= sum { sentSinceBitmap = nil }
+        guard let sum = sentSincePool, unread <= sum else { return }
+        sentSincePool = nil
+        if isTakenBack { noteRoom() }
+    }
+
     // MARK: - Slots
+
+    /// Whether a picture can be drawn in this pool, or, without one, in new memory.
+    private func hasRoom(in pool: SharedPool?) -> Bool {
+        guard waiting.isEmpty else { return false }
+        if let pool, !isTakenBack { return pool.hasFreeSlot }
+        noteReading()
+        return sentSincePool == nil
+    }
 
     /// The memory that the reader has, or new one, which it is told of.
     private func usablePool(for packet: Packet) throws(Errno) -> SharedPool {

@@ -19,6 +19,9 @@ struct EncodingID: Hashable, Sendable {
 final class Output {
     /// Bytes that may wait for a reader.
     static let greatestQueue = 4 << 20
+    /// How soon it is looked for the first time whether a reader has read, where nothing tells, and how often at last.
+    static let leastRetryDelay = Duration.milliseconds(10)
+    static let greatestRetryDelay = Duration.seconds(1)
 
     let id: StreamID
     let encoding: EncodingID
@@ -33,6 +36,10 @@ final class Output {
     var deadline: Timer?
     /// Takes all slots back from a reader that holds them for too long.
     var patience: Timer?
+    /// Looks again whether its reader has read, ...
+    var retry: Timer?
+    /// ... less and less often.
+    var retryDelay = Output.leastRetryDelay
 
     private(set) var hasStarted = false
     private(set) var isPaused: Bool
@@ -62,6 +69,8 @@ final class Output {
     var isDrained: Bool { sink.isDrained }
     /// Whether a raw picture would be taken now.
     var isReady: Bool { !isPaused && !isClosing && sink.isReady }
+    /// Whether something is kept back until the reader has read what it was sent.
+    var awaitsReading: Bool { !isPaused && !isClosing && frames?.awaitsReading == true }
     /// Whether it would take a key frame now and has none coming.
     var needsKeyFrame: Bool { !isRaw && isBehind && !isPaused && sink.queuedBytes <= Output.greatestQueue / 2 }
 

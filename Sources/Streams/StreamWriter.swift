@@ -131,6 +131,7 @@ final class StreamWriter {
                 encoding.encoder.requestPicture(again: output.isBehind)
             } else {
                 awaitRelease(output, encoding)
+                if output.awaitsReading { retry(output, encoding) }
             }
         }
     }
@@ -143,6 +144,16 @@ final class StreamWriter {
             frames.takeBack()
             ask(for: output, encoding)
         }
+    }
+
+    /// Has a reader that was kept from something tried again after a while.
+    private func retry(_ output: Output, _ encoding: Encoding) {
+        guard output.retry == nil else { return }
+        output.retry = loop.after(output.retryDelay) { [unowned self, unowned output, unowned encoding] in
+            output.retry = nil
+            write(output, encoding)
+        }
+        output.retryDelay = min(output.retryDelay * 2, Output.greatestRetryDelay)
     }
 
     private func setPaused(_ id: StreamID, _ isPaused: Bool, hasKeyFrameComing: Bool) {
@@ -164,6 +175,7 @@ final class StreamWriter {
         output.watch?.cancel()
         output.deadline?.cancel()
         output.patience?.cancel()
+        output.retry?.cancel()
         encodings[output.encoding]?.outputs.removeAll { $0 === output }
         reports.send(.ended(output.id, reason))
     }
@@ -178,6 +190,7 @@ final class StreamWriter {
             guard output.accept(delivery) else {
                 // It asked for a real picture, and this was the answer.
                 if encoding.codec == .raw, packet.isPlaceholder, output.isReady { encoding.encoder.requestPicture(again: false) }
+                if output.awaitsReading { retry(output, encoding) }
                 continue
             }
             if isFirst { reports.send(.started(output.id, packet.size, epoch: packet.time)) }
@@ -210,17 +223,23 @@ final class StreamWriter {
     }
 
     private func write(_ output: Output, _ encoding: Encoding) {
-        switch output.write() {
+        let outcome = output.write()
+        switch outcome {
         case .readerGone:
             end(output, .readerGone)
             return
         case .failed(let reason):
             end(output, .failed(reason))
             return
-        case .drained:
-            if output.isClosing {
+        case .drained, .later:
+            if output.isClosing && output.isDrained {
                 end(output, .finished)
                 return
+            }
+            if outcome == .later {
+                retry(output, encoding)
+            } else if !output.awaitsReading {
+                output.retryDelay = Output.leastRetryDelay
             }
             if encoding.codec == .raw { ask(for: output, encoding) }
         case .full: break

@@ -479,6 +479,83 @@ extension LiveTests {
             #expect(reader.stream?.hasEnded == false && reader.cursors.count < 3_000)
         }
 
+        @Test(arguments: [true, false])
+        func aReaderThatDoesNotReadIsSentNoMoreMemory(_ pauses: Bool) throws {
+            let rig = try Rig()
+            let reader = try FrameReader(rig)
+            rig.publish(grey(20))
+            rig.wait("the first picture is sent") { reader.statistics.sent == 1 }
+            // It may say what it likes.
+            reader.say([3, 1, 0])
+            rig.wait("it is released") { reader.statistics.queuedBytes == 0 }
+            let other = try FrameReader(rig)
+            other.release(try #require(other.next()))
+            for index in 0..<30 {
+                for isHidden in [true, false] {
+                    if pauses { reader.stream?.isPaused = isHidden } else { rig.track.showsPlaceholder = isHidden }
+                    rig.publish(grey(UInt8(30 + 2 * index + (isHidden ? 1 : 0))))
+                    let frame = try #require(other.next("who reads gets each"))
+                    other.release(frame)
+                }
+            }
+            var last: ReceivedFrame?
+            // What lies in the socket when it reads at last is of one pool.
+            #expect(reader.poll(&last) && last?.pool == 1)
+            while reader.poll(&last) {}
+            #expect(reader.pools.count <= 2)
+            rig.wait("having read, it has the newest") { last?.picture == grey(88) || reader.poll(&last) && last?.picture == grey(88) }
+            #expect(last?.pool == 2 && last?.isWhole == true && reader.pools.count == 2)
+        }
+
+        @Test func oneShapeOfThePointerIsUnreadAtMost() throws {
+            let rig = try Rig()
+            try rig.pool.prepareCursor()
+            let reader = try FrameReader(rig)
+            let other = try FrameReader(rig)
+            rig.publish(grey(100))
+            for one in [reader, other] { _ = try #require(one.next()) }
+            let bitmap = try CursorBitmap()
+            for index in 0..<40 {
+                let pixels = [UInt8](repeating: UInt8(index), count: 64)
+                _ = pixels.withUnsafeBytes { bitmap.load($0, size: PixelSize(width: 4, height: 4), strideBytes: 16, format: .bgra) }
+                rig.pool.showCursor(x: index, y: 50, hotspotX: 0, hotspotY: 0, bitmap, isNew: true)
+                rig.pool.wakeReaders()
+                var none: ReceivedFrame?
+                rig.wait("who reads gets each") { other.poll(&none) || other.cursors.last?.bitmap.first == UInt8(index) }
+            }
+            var none: ReceivedFrame?
+            rig.wait("having read, it has the newest") { reader.poll(&none) || reader.cursors.last?.bitmap.first == 39 }
+            #expect(reader.cursors.count(where: { $0.descriptor != nil }) == 2 && reader.cursors.last?.words.first == 39)
+            // Pictures go on meanwhile.
+            rig.publish(grey(101))
+            #expect(reader.next()?.picture == grey(101))
+        }
+
+        @Test func aReaderThatIsAlwaysBehindHearsOfEachShapeInTime() throws {
+            let rig = try Rig()
+            try rig.pool.prepareCursor()
+            let reader = try FrameReader(rig)
+            rig.publish(grey(20))
+            rig.wait("a picture") { reader.statistics.sent == 1 }
+            let bitmap = try CursorBitmap()
+            func show(_ index: UInt8) {
+                let pixels = [UInt8](repeating: index, count: 64)
+                _ = pixels.withUnsafeBytes { bitmap.load($0, size: PixelSize(width: 4, height: 4), strideBytes: 16, format: .bgra) }
+                rig.pool.showCursor(x: 50, y: 50, hotspotX: 0, hotspotY: 0, bitmap, isNew: true)
+                rig.pool.wakeReaders()
+                rig.idle(.milliseconds(100))
+            }
+            show(1)
+            show(2)
+            for index in 2...60 where reader.cursors.last?.bitmap.first != 2 {
+                rig.publish(grey(UInt8(20 + index)))
+                // There are three unread, but for the beginning: the socket is never empty.
+                rig.wait("a picture") { reader.statistics.sent == index }
+                if index > 3 { reader.release(try #require(reader.next())) }
+            }
+            #expect(reader.cursors.map(\.bitmap.first) == [1, 2] && reader.statistics.sent < 60)
+        }
+
         @Test func comingAndGoingLeavesNoMemoryAndNoDescriptor() throws {
             let rig = try Rig()
             rig.publish(grey(50))
