@@ -75,7 +75,11 @@ final class StatusReport {
         func filled(_ text: String?) -> JSON { text.flatMap { $0.isEmpty ? nil : JSON.string($0) } ?? .null }
         let size: JSON = track?.size?.json ?? .null
         let startedAt: JSON = track.flatMap { $0.startedAt == 0 ? nil : .unsigned($0.startedAt) } ?? .null
-        return .members([
+        let crop: JSON = track?.crop.map { JSON($0.value) } ?? .null
+        let masks: [JSON] = track?.masks.map { JSON($0.value) } ?? []
+        let sources: [JSON] = track?.sources.map(\.json) ?? []
+        let readers = UInt64(track?.subscriptions.count ?? 0)
+        let members: KeyValuePairs<String, JSON> = [
             "event": .string(name),
             "reason": reason,
             "detail": detail,
@@ -90,14 +94,15 @@ final class StatusReport {
             "preset": filled(track?.preset),
             "title": text(track?.title),
             "size": size,
-            "crop": track?.crop.map { JSON($0.value) } ?? .null,
-            "masks": .array(track?.masks.map { JSON($0.value) } ?? []),
-            "sources": .array(track?.sources.map(\.json) ?? []),
+            "crop": crop,
+            "masks": .array(masks),
+            "sources": .array(sources),
             "started-at": startedAt,
-            "readers": .unsigned(UInt64(track?.subscriptions.count ?? 0)),
+            "readers": .unsigned(readers),
             "last-error-name": filled(track?.lastErrorName),
             "last-error": filled(track?.lastError),
-        ])
+        ]
+        return .members(members)
     }
 
     // MARK: - Words
