@@ -43,7 +43,11 @@ struct CursorMeta {
     }
 
     /// Bytes that all pixels differ in.
-    static func pattern(_ count: Int) -> [UInt8] { (0..<count).flatMap { [UInt8($0), UInt8($0 + 100), UInt8($0 * 3), 200] } }
+    static func pattern(_ count: Int) -> [UInt8] {
+        var pixels: [UInt8] = []
+        for index in 0..<UInt8(count) { pixels += [index, index + 100, index * 3, 200] }
+        return pixels
+    }
 }
 
 /// Buffers that came and were left where they are.
