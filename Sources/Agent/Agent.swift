@@ -75,7 +75,10 @@ public final class Agent {
         streams = Streams(on: connection.loop)
         choices = RememberedChoices(.ofUser)
         object = makeObject()
-        indicator = Indicator(connection, server) { [weak self] key, act in self?.handle(act, key) }
+        indicator = Indicator(
+            connection, server,
+            trusts: { [clients] client, answer in clients.identify(client) { answer(!$0.isSandboxed) } },
+            act: { [weak self] key, act in self?.handle(act, key) })
         readConfiguration()
         let desktop = Track(Paths.desktopTrack, defaults, owner: nil, nil, agent: self, isDesktopTrack: true)
         (desktopTrack, tracks) = (desktop, [desktop])

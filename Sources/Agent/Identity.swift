@@ -15,6 +15,9 @@ struct Identity: Equatable, Sendable {
         Identity(name: "unknown:", processID: processID, isSandboxed: true)
     }
 
+    /// Whether the name says who it is to others: a path in a sandbox is the sandbox's own word.
+    var isTellingName: Bool { !isSandboxed || name.hasPrefix("app:") }
+
     /// Inspects a process.
     ///
     /// Its start time is read before and after: a process that ended meanwhile, whose number another one may have got, is unknown.
@@ -49,7 +52,8 @@ struct Identity: Equatable, Sendable {
             let root = Files.identity(of: "\(process)/root"), let ownRoot = Files.identity(of: "/proc/self/root"),
             let space = Files.target(of: "\(process)/ns/user"), let ownSpace = Files.target(of: "/proc/self/ns/user")
         else { return unknown(processID: processID) }
-        let isSandboxed = root != ownRoot || space != ownSpace
+        // A proxy speaks for somebody in a sandbox, also where it lies outside itself.
+        let isSandboxed = root != ownRoot || space != ownSpace || program.hasSuffix("/xdg-dbus-proxy")
         if !isSandboxed, let groups = Files.text(of: "\(process)/cgroup"), let unit = userUnit(groups) {
             return Identity(name: "unit:\(unit)", processID: processID, isSandboxed: false)
         }
@@ -68,9 +72,22 @@ struct Identity: Equatable, Sendable {
         var section: Substring = ""
         for line in info.split(separator: "\n") {
             if line.hasPrefix("[") { section = line }
-            if section == "[Application]", line.hasPrefix("name=") { return String(line.dropFirst(5)) }
+            guard section == "[Application]", line.hasPrefix("name=") else { continue }
+            let name = line.dropFirst(5)
+            // Anything else is no application's name, and would be shown to people.
+            let isName = !name.isEmpty && name.utf8.count <= 255 && name.utf8.allSatisfy(isPartOfName)
+            return isName ? String(name) : nil
         }
         return nil
+    }
+
+    private static func isPartOfName(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+            UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
+            true
+        default: false
+        }
     }
 
     static func snapName(_ label: String) -> String? {

@@ -88,8 +88,8 @@ extension Track {
         }
     }
 
-    private func allows(_ name: BusName, _ identity: Identity) -> Bool {
-        options.allow.contains(identity.name) || options.allow.contains(name.text)
+    func allows(_ name: BusName, _ identity: Identity) -> Bool {
+        identity.isTellingName && options.allow.contains(identity.name) || options.allow.contains(name.text)
     }
 
     private func refusal(_ act: Act, _ call: Call, _ identity: Identity) -> AgentError {

@@ -22,6 +22,7 @@ extension Track {
             if isUnderWay {
                 try checkLive(new, given)
                 options = new
+                endForbiddenSubscriptions()
                 let waits = waiter != nil && machine.isChoosing
                 if let waiter, waits { joinStart(waiter) }
                 applyOptions { [path] in if !waits { call.reply([.objectPath(path)]) } }
@@ -30,6 +31,7 @@ extension Track {
                     throw AgentError(.busy, "the picker of \(other.path) is open: one is shown at a time, try again when it is closed")
                 }
                 options = new
+                endForbiddenSubscriptions()
                 applyOptions()
                 startCapture()
                 try startBroadcast(start, by: Starter(client: call.sender, identity: identity), waiter)

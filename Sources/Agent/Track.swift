@@ -347,6 +347,17 @@ final class Track {
         }
     }
 
+    /// Ends the streams of those who were allowed to read, and are no longer.
+    func endForbiddenSubscriptions() {
+        endSubscriptions { subscription in
+            let standing = Standing(
+                isOwner: subscription.subscriber == self.owner, isAllowed: self.allows(subscription.subscriber, subscription.identity),
+                isSandboxed: subscription.identity.isSandboxed, isDesktopTrack: self.isDesktopTrack)
+            return !Policy.permits(.subscribe, standing)
+        } _: {
+        }
+    }
+
     func forget(_ subscription: TrackSubscription, _ why: StreamEnd) {
         subscriptions.removeAll { $0 === subscription }
         log.info("\(subscription.path): ended; why=\(why)")
@@ -355,7 +366,9 @@ final class Track {
 
     /// Who owns a track may have left and come back as another connection of the same program.
     func adopt(_ name: BusName, _ identity: Identity) {
-        guard owner == nil, options.isDetached, !isDesktopTrack, identity.name == ownerIdentity?.name, !identity.name.hasSuffix(":") else {
+        guard owner == nil, options.isDetached, !isDesktopTrack, identity.name == ownerIdentity?.name, identity.isTellingName,
+            !identity.name.hasSuffix(":")
+        else {
             return
         }
         (owner, ownerIdentity) = (name, identity)

@@ -4,7 +4,8 @@ public import Loop
 
 /// The remembered choices of one user: a file that only this user can read, replaced as a whole at each change.
 ///
-/// The agent writes it, `vitrinectl forget` does too; the folder is locked meanwhile. Nothing of it is kept in memory: what was forgotten is
+/// The agent writes it, `vitrinectl forget` does too; the folder is locked meanwhile; nobody waits for a lock that
+/// another one holds. Nothing of it is kept in memory: what was forgotten is
 /// forgotten at once. It is small and read at each start of a share, never while one runs.
 ///
 /// Source: [XDG Base Directory](https://specifications.freedesktop.org/basedir-spec/latest/), `XDG_STATE_HOME`.
@@ -41,7 +42,7 @@ public struct ChoiceFile: Sendable {
     public func change(_ body: (inout [Choice]) -> Void) throws(Errno) {
         try makeFolder()
         let lock = FileDescriptor(owning: try Errno.check { open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
-        try Errno.check { flock(lock.raw, LOCK_EX) }
+        try Errno.check { flock(lock.raw, LOCK_EX | LOCK_NB) }
         let before = try choices()
         var after = before
         body(&after)

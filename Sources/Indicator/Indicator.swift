@@ -16,6 +16,9 @@ public final class Indicator {
         case never
     }
 
+    /// Finds out whether a client of the bus may act for the person.
+    public typealias Trust = (_ client: BusName, _ answer: @escaping (Bool) -> Void) -> Void
+
     /// What the person does to a share.
     public enum Act: Equatable, Sendable {
         case mute(Bool)
@@ -33,6 +36,7 @@ public final class Indicator {
     private let connection: Connection
     private let server: ObjectServer
     private let act: (_ key: String, Act) -> Void
+    private let trusts: Trust
     private var screens: [SharedScreen] = []
     private var shells: Set<BusName> = []
     private var hasHost = false
@@ -41,9 +45,13 @@ public final class Indicator {
     /// Those whose notification the person has closed.
     private var dismissed: Set<String> = []
 
-    /// - Parameter act: does what the person wants to the share of that key.
-    public init(_ connection: Connection, _ server: ObjectServer, act: @escaping (_ key: String, Act) -> Void) {
-        (self.connection, self.server, self.act) = (connection, server, act)
+    /// - Parameters:
+    ///   - trusts: says whose clicks are the person's.
+    ///   - act: does what the person wants to the share of that key.
+    public init(
+        _ connection: Connection, _ server: ObjectServer, trusts: @escaping Trust, act: @escaping (_ key: String, Act) -> Void
+    ) {
+        (self.connection, self.server, self.trusts, self.act) = (connection, server, trusts, act)
         for shell in Indicator.shells {
             connection.watchName(shell) { [weak self] owner in
                 if owner == nil { self?.shells.remove(shell) } else { self?.shells.insert(shell) }
@@ -96,7 +104,7 @@ public final class Indicator {
             item = nil
             return
         }
-        if let item { item.update(screens) } else { item = StatusItem(connection, server, screens, act) }
+        if let item { item.update(screens) } else { item = StatusItem(connection, server, screens, trusts: trusts, act) }
     }
 
     private func updateNotification(_ isShown: Bool) {

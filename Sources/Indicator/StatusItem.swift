@@ -25,10 +25,11 @@ final class StatusItem {
 
     /// Shows it to the hosts that there are.
     init(
-        _ connection: Connection, _ server: ObjectServer, _ screens: [SharedScreen], _ act: @escaping (_ key: String, Indicator.Act) -> Void
+        _ connection: Connection, _ server: ObjectServer, _ screens: [SharedScreen], trusts: @escaping Indicator.Trust,
+        _ act: @escaping (_ key: String, Indicator.Act) -> Void
     ) {
         (self.connection, self.server, self.screens) = (connection, server, screens)
-        menu = StatusMenu(server, act)
+        menu = StatusMenu(server, trusts: trusts, act)
         name = BusName("org.kde.StatusNotifierItem-\(getpid())-1")
         menu.export()
         export()

@@ -16,10 +16,16 @@ final class StatusMenu {
 
     private let server: ObjectServer
     private let act: (_ key: String, Indicator.Act) -> Void
+    private let trusts: Indicator.Trust
+    /// The numbers of each share's items begin here: no share ever gets those of another one.
+    private var bases: [String: Int32] = [:]
+    private var lastBase: Int32 = 1
     private var entries: [Entry] = []
     private var revision: UInt32 = 1
 
-    init(_ server: ObjectServer, _ act: @escaping (_ key: String, Indicator.Act) -> Void) { (self.server, self.act) = (server, act) }
+    init(_ server: ObjectServer, trusts: @escaping Indicator.Trust, _ act: @escaping (_ key: String, Indicator.Act) -> Void) {
+        (self.server, self.trusts, self.act) = (server, trusts, act)
+    }
 
     func export() {
         server.export(
@@ -49,12 +55,18 @@ final class StatusMenu {
     func update(_ screens: [SharedScreen]) {
         entries = []
         for (index, screen) in screens.enumerated() {
-            // Each share has numbers of its own, so that a click on a menu that is being replaced does not mean another one.
-            let base = Int32(index * 8 + 1)
+            // A click on a menu that is being replaced must not mean another item.
+            let base = bases[screen.key] ?? lastBase
+            if bases[screen.key] == nil {
+                bases[screen.key] = base
+                lastBase &+= 8
+            }
             if index > 0 { entries.append(Entry(id: base, properties: ["type": .string("separator")])) }
             append(base + 1, screen.headline)
             append(base + 2, screen.detail)
-            append(base + 3, screen.isMuted ? "Show again" : "Mute") { [act] in act(screen.key, .mute(!screen.isMuted)) }
+            append(base + (screen.isMuted ? 5 : 3), screen.isMuted ? "Show again" : "Mute") { [act] in
+                act(screen.key, .mute(!screen.isMuted))
+            }
             append(base + 4, "Stop sharing") { [act] in act(screen.key, .stop) }
         }
         revision &+= 1
@@ -96,7 +108,13 @@ final class StatusMenu {
         let id = call.arguments[0].asInt32 ?? 0
         guard let entry = entries.first(where: { $0.id == id }) else { return noItem(id, call) }
         call.reply()
-        if call.arguments[1].asString == "clicked" { entry.act?() }
+        guard call.arguments[1].asString == "clicked", let act = entry.act else { return }
+        perform([act], call)
+    }
+
+    /// Anybody on the bus can send a click: only those who may stop and mute by a call may do it here.
+    private func perform(_ acts: [() -> Void], _ call: Call) {
+        trusts(call.sender) { isTrusted in if isTrusted { for act in acts { act() } } }
     }
 
     private func handleEventGroup(_ call: Call) {
@@ -110,7 +128,7 @@ final class StatusMenu {
             if fields[1].asString == "clicked", let act = entry.act { acts.append(act) }
         }
         call.reply([.array(of: "i", missing.map(Value.int32))])
-        for act in acts { act() }
+        perform(acts, call)
     }
 
     private func noItem(_ id: Int32, _ call: Call) {

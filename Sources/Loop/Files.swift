@@ -7,7 +7,7 @@ public enum Files {
     ///
     /// - Parameter limit: bytes after which reading stops.
     public static func contents(of path: String, limit: Int = 1 << 20) throws(Errno) -> [UInt8] {
-        let file = FileDescriptor(owning: try Errno.check { open(path, O_RDONLY | O_CLOEXEC) })
+        let file = FileDescriptor(owning: try Errno.check { open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) })
         var contents: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 1 << 16)
         while contents.count < limit {

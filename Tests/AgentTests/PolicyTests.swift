@@ -95,3 +95,21 @@ import Testing
         #expect(!Identity.isOutOfReach("/dev/null", of: 1_000))
     }
 }
+
+@Suite struct SandboxTests {
+    @Test(arguments: ["org.example.A\u{0}evil", "", "a b", "org.example.\u{202E}x", String(repeating: "a", count: 256), "a/b"])
+    func whatIsNoApplicationsNameIsNone(name: String) {
+        #expect(Identity.flatpakName("[Application]\nname=\(name)\n") == nil)
+    }
+
+    @Test func aNameOfAnApplicationIsRead() {
+        #expect(Identity.flatpakName("[Application]\nname=org.example.App_1-x\nruntime=r\n") == "org.example.App_1-x")
+    }
+
+    /// A path inside of a sandbox is what the sandbox says: it tells nobody who that is.
+    @Test func aPathInASandboxIsNobodysName() {
+        #expect(!Identity(name: "exe:/usr/bin/ffmpeg", processID: 1, isSandboxed: true).isTellingName)
+        #expect(Identity(name: "exe:/usr/bin/ffmpeg", processID: 1, isSandboxed: false).isTellingName)
+        #expect(Identity(name: "app:org.example.A", processID: 1, isSandboxed: true).isTellingName)
+    }
+}

@@ -2,8 +2,10 @@
 """What people see while something is shared: a mark with a menu, or a notification; and when they see nothing."""
 
 import pytest
+from gi.repository import GLib
 
 import peers
+from bus import BusError
 from screen import TestScreen
 from services import Notifications, Panel, Service
 
@@ -56,6 +58,25 @@ def test_a_mark_in_the_panel(session, agent, screen):
     reader.close()
     agent.set_screen_share(True, wait=True)
     assert panel.wait_for() and not panel.menu()[0][1]
+
+
+@pytest.mark.skipif(not peers.sandboxing_works(), reason="this machine lets nobody make a sandbox (bwrap --unshare-user)")
+def test_a_sandboxed_program_clicks_nothing(session, agent):
+    """The menu is for panels: what a program in a sandbox may not do by a call it does not do by a click either."""
+    panel = Panel(session)
+    agent.set_screen_share(True, wait=True)
+    agent.desktop.mute()
+    panel.wait_for()
+    refused = 0
+    with peers.sandboxed(session) as peer:
+        for number in range(1, 8):
+            try:
+                peer.call("/StatusNotifierItem/Menu", "com.canonical.dbusmenu", "Event",
+                          GLib.Variant("(isvu)", (number, "clicked", GLib.Variant("i", 0), 0)))
+            except BusError:
+                refused += 1
+    assert refused < 7, "some of them are items"
+    assert agent.desktop.get("Muted") and agent.desktop.state == "active"
 
 
 def test_several_shares(session, agent):

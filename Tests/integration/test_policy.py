@@ -249,6 +249,36 @@ def test_flatpak(world, me, own):
 
 
 @needs_sandbox
+def test_no_longer_allowed_by_the_next_share(world, me):
+    """Who could read because one share allowed it reads nothing of the next one that does not."""
+    with peers.flatpak(world, "org.example.Viewer") as peer:
+        me.set_screen_share(True, wait=True, allow=["app:org.example.Viewer"])
+        peer.track(DESKTOP_TRACK, "Subscribe", EMPTY)
+        assert len(me.desktop.get("Subscriptions")) == 1
+        me.set_screen_share(False)
+        me.set_screen_share(True, wait=True)
+        me.desktop.wait_until("Subscriptions", [])
+
+
+@needs_sandbox
+def test_a_path_in_a_sandbox_names_nobody(world, me, own):
+    """A program in a sandbox is not let in, and owns nothing again, by a path: in there it is what the sandbox says."""
+    identity = own.get("OwnerIdentity")
+    own.allow(identity)
+    detached = peers.same_program(world)
+    path = detached.create_track(detached=True)
+    detached.track(path, "StartCapture")
+    detached.close()
+    me.track(path).wait_until("Owner", "")
+    with peers.sandboxed(world) as peer:
+        assert refused(peer.track, own.path, "Subscribe", EMPTY).name == NOT_ALLOWED
+        assert refused(peer.track, path, "Destroy").name == NOT_ALLOWED
+        assert me.track(path).get("Owner") == ""
+    with peers.same_program(world) as peer:
+        peer.track(path, "Destroy")
+
+
+@needs_sandbox
 def test_behind_a_proxy(world, me, own):
     """A sandboxed application that reaches the bus through xdg-dbus-proxy, as Flatpak has it, is known by its id all the same."""
     identity = "app:org.example.Proxied"
