@@ -117,8 +117,11 @@ public final class Agent {
         }
     }
 
-    /// The track whose picker is open.
-    var pickingTrack: Track? { tracks.first { $0.isPicking } }
+    /// - Throws: `Busy`, naming the track whose picker is open.
+    func checkNoPickerIsOpen() throws(AgentError) {
+        guard let other = tracks.first(where: \.isPicking) else { return }
+        throw AgentError(.busy, "the picker of \(other.path) is open: one is shown at a time, try again when it is closed")
+    }
 
     /// Reads the person's settings anew: what they changed holds for the next share.
     func readConfiguration() {

@@ -80,15 +80,18 @@ extension Track {
         agent.clients.identify(call.sender) { [weak self] identity in
             guard let self, !isGone else { return call.fail(AgentError(.unknownObject, "\(call.path) has been destroyed")) }
             adopt(call.sender, identity)
-            let standing = Standing(
-                isOwner: owner == call.sender, isAllowed: allows(call.sender, identity), isSandboxed: identity.isSandboxed,
-                isDesktopTrack: isDesktopTrack)
-            if Policy.permits(act, standing) { return body(identity) }
+            if Policy.permits(act, standing(of: call.sender, identity)) { return body(identity) }
             call.fail(refusal(act, call, identity))
         }
     }
 
-    func allows(_ name: BusName, _ identity: Identity) -> Bool {
+    /// What a client is to the track.
+    func standing(of name: BusName, _ identity: Identity) -> Standing {
+        Standing(
+            isOwner: owner == name, isAllowed: allows(name, identity), isSandboxed: identity.isSandboxed, isDesktopTrack: isDesktopTrack)
+    }
+
+    private func allows(_ name: BusName, _ identity: Identity) -> Bool {
         identity.isTellingName && options.allow.contains(identity.name) || options.allow.contains(name.text)
     }
 

@@ -27,9 +27,7 @@ extension Track {
                 if let waiter, waits { joinStart(waiter) }
                 applyOptions { [path] in if !waits { call.reply([.objectPath(path)]) } }
             } else {
-                if let other = agent.pickingTrack {
-                    throw AgentError(.busy, "the picker of \(other.path) is open: one is shown at a time, try again when it is closed")
-                }
+                try agent.checkNoPickerIsOpen()
                 options = new
                 endForbiddenSubscriptions()
                 applyOptions()

@@ -81,9 +81,7 @@ final class Track {
     ///
     /// - Parameter waiter: called when frames flow, or with the error; nil for a caller that does not wait.
     func startBroadcast(_ start: StartOptions, by starter: Starter, _ waiter: ((AgentError?) -> Void)?) throws(AgentError) {
-        if !machine.isChoosing, machine.isCapturing, !machine.isActive, let other = agent.pickingTrack {
-            throw AgentError(.busy, "the picker of \(other.path) is open: one is shown at a time, try again when it is closed")
-        }
+        if !machine.isChoosing, machine.isCapturing, !machine.isActive { try agent.checkNoPickerIsOpen() }
         begin(try machine.startBroadcast(), start, starter, waiter)
     }
 
@@ -91,9 +89,7 @@ final class Track {
     ///
     /// - Parameter waiter: called when it is shown, or with the error; nil for a caller that does not wait.
     func switchSource(_ start: StartOptions, by starter: Starter, _ waiter: ((AgentError?) -> Void)?) throws(AgentError) {
-        if machine.isActive, !machine.isSwitching, let other = agent.pickingTrack {
-            throw AgentError(.busy, "the picker of \(other.path) is open: one is shown at a time, try again when it is closed")
-        }
+        if machine.isActive, !machine.isSwitching { try agent.checkNoPickerIsOpen() }
         begin(try machine.switchSource(), start, starter, waiter)
     }
 
@@ -335,7 +331,7 @@ final class Track {
     }
 
     /// Ends the subscriptions that fit, then calls back.
-    func endSubscriptions(where fits: (TrackSubscription) -> Bool, _ completion: @escaping () -> Void) {
+    func endSubscriptions(where fits: (TrackSubscription) -> Bool, _ completion: @escaping () -> Void = {}) {
         let leaving = subscriptions.filter(fits)
         var left = leaving.count
         if left == 0 { return completion() }
@@ -349,13 +345,7 @@ final class Track {
 
     /// Ends the streams of those who were allowed to read, and are no longer.
     func endForbiddenSubscriptions() {
-        endSubscriptions { subscription in
-            let standing = Standing(
-                isOwner: subscription.subscriber == self.owner, isAllowed: self.allows(subscription.subscriber, subscription.identity),
-                isSandboxed: subscription.identity.isSandboxed, isDesktopTrack: self.isDesktopTrack)
-            return !Policy.permits(.subscribe, standing)
-        } _: {
-        }
+        endSubscriptions(where: { !Policy.permits(.subscribe, standing(of: $0.subscriber, $0.identity)) })
     }
 
     func forget(_ subscription: TrackSubscription, _ why: StreamEnd) {
