@@ -49,6 +49,17 @@ public final class FileDescriptor: Sendable {
 }
 
 extension FileDescriptor {
+    /// Memory without a name in the file system: an empty, close-on-exec `memfd_create(2)` that can be sealed.
+    ///
+    /// - Parameter name: shown in `/proc`.
+    public static func makeMemory(_ name: String) throws(Errno) -> FileDescriptor {
+        let flags = UInt32(CLINUX_MFD_CLOEXEC | CLINUX_MFD_ALLOW_SEALING)
+        return FileDescriptor(owning: try Errno.check { clinux_memfd_create(name, flags) })
+    }
+
+    /// Takes rights over memory away, for good and for everybody.
+    public func seal(_ seals: Int) throws(Errno) { try Errno.check { clinux_add_seals(raw, Int32(seals)) } }
+
     /// A descriptor that any thread can ring and one loop watches: a non-blocking `eventfd(2)`.
     public static func makeBell() throws(Errno) -> FileDescriptor {
         FileDescriptor(owning: try Errno.check { clinux_eventfd() })

@@ -55,11 +55,9 @@ struct FrameMessage {
         return message
     }
 
-    private mutating func append(_ numbers: UInt32...) {
-        for number in numbers { withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) } }
-    }
+    private mutating func append(_ numbers: UInt32...) { for number in numbers { bytes.appendLittleEndian(number) } }
 
-    private mutating func append(_ number: UInt64) { withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) } }
+    private mutating func append(_ number: UInt64) { bytes.appendLittleEndian(number) }
 }
 
 /// What a reader of frames says: that it needs a slot no more.

@@ -17,26 +17,22 @@ struct IVFMuxer: Muxer {
         if epoch == nil { appendHeader(packet.size, to: &output) }
         let epoch = self.epoch ?? packet.time
         self.epoch = epoch
-        IVFMuxer.append(UInt32(packet.bytes.count), to: &output)
-        IVFMuxer.append(UInt64(max(0, (packet.time - epoch).nanoseconds / 1_000_000)), to: &output)
+        output.appendLittleEndian(UInt32(packet.bytes.count))
+        output.appendLittleEndian(UInt64(max(0, (packet.time - epoch).nanoseconds / 1_000_000)))
         return output
     }
 
     private func appendHeader(_ size: PixelSize, to output: inout [UInt8]) {
         output += "DKIF".utf8
-        IVFMuxer.append(UInt16(0), to: &output)
-        IVFMuxer.append(UInt16(32), to: &output)
+        output.appendLittleEndian(UInt16(0))
+        output.appendLittleEndian(UInt16(32))
         output += (codec == .vp8 ? "VP80" : "VP90").utf8
-        IVFMuxer.append(UInt16(size.width), to: &output)
-        IVFMuxer.append(UInt16(size.height), to: &output)
+        output.appendLittleEndian(UInt16(size.width))
+        output.appendLittleEndian(UInt16(size.height))
         // Units of time in a second, and how many of them times count.
-        IVFMuxer.append(UInt32(1_000), to: &output)
-        IVFMuxer.append(UInt32(1), to: &output)
+        output.appendLittleEndian(UInt32(1_000))
+        output.appendLittleEndian(UInt32(1))
         // How many pictures there are is not known in a pipe; then four bytes that mean nothing.
-        IVFMuxer.append(UInt64(0), to: &output)
-    }
-
-    private static func append(_ value: some FixedWidthInteger, to output: inout [UInt8]) {
-        withUnsafeBytes(of: value.littleEndian) { output.append(contentsOf: $0) }
+        output.appendLittleEndian(UInt64(0))
     }
 }

@@ -12,13 +12,10 @@ final class SharedBitmap {
     /// - Throws: when there is no descriptor or memory for it.
     init(_ bitmap: CursorUpdate.Bitmap) throws(Errno) {
         self.bitmap = bitmap
-        let flags = UInt32(CLINUX_MFD_CLOEXEC | CLINUX_MFD_ALLOW_SEALING)
-        let descriptor = FileDescriptor(owning: try Errno.check { clinux_memfd_create("vitrine-cursor", flags) })
+        let descriptor = try FileDescriptor.makeMemory("vitrine-cursor")
         let count = bitmap.pixels.withUnsafeBytes { write(descriptor.raw, $0.baseAddress, $0.count) }
         guard count == bitmap.pixels.count else { throw count < 0 ? Errno.last : Errno(ENOSPC) }
-        try Errno.check {
-            clinux_add_seals(descriptor.raw, Int32(CLINUX_SEAL_SHRINK | CLINUX_SEAL_GROW | CLINUX_SEAL_WRITE | CLINUX_SEAL_SEAL))
-        }
+        try descriptor.seal(CLINUX_SEAL_SHRINK | CLINUX_SEAL_GROW | CLINUX_SEAL_WRITE | CLINUX_SEAL_SEAL)
         self.descriptor = descriptor
     }
 }

@@ -38,8 +38,7 @@ final class SharedPool {
         (self.number, self.size, self.period) = (number, size, period)
         slotBytes = (I420Planes.byteCount(size) + 4_095) & ~4_095
         let bytes = slotBytes * SharedPool.slotCount
-        let flags = UInt32(CLINUX_MFD_CLOEXEC | CLINUX_MFD_ALLOW_SEALING)
-        let descriptor = FileDescriptor(owning: try Errno.check { clinux_memfd_create("vitrine-frames", flags) })
+        let descriptor = try FileDescriptor.makeMemory("vitrine-frames")
         try Errno.check { ftruncate(descriptor.raw, bytes) }
         let mapped = mmap(nil, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.raw, 0)
         guard let mapped, mapped != MAP_FAILED else { throw Errno.last }
@@ -47,8 +46,7 @@ final class SharedPool {
         // What people see on their screens does not belong into a crash report.
         madvise(mapped, bytes, MADV_DONTDUMP)
         // The mapping that is there already may be written for ever; no other.
-        let seals = Int32(CLINUX_SEAL_SHRINK | CLINUX_SEAL_GROW | CLINUX_SEAL_FUTURE_WRITE | CLINUX_SEAL_SEAL)
-        try Errno.check { clinux_add_seals(descriptor.raw, seals) }
+        try descriptor.seal(CLINUX_SEAL_SHRINK | CLINUX_SEAL_GROW | CLINUX_SEAL_FUTURE_WRITE | CLINUX_SEAL_SEAL)
     }
 
     deinit { munmap(base, slotBytes * SharedPool.slotCount) }
