@@ -71,8 +71,8 @@ let package = Package(
         tests("PortalTests", ["Portal", "TestSupport", "DBus", "Loop"]),
         // Counts allocations where there must be none.
         .target(name: "CAllocations", path: "Tests/CAllocations"),
-        tests("FramesTests", ["Frames", "Loop", "CAllocations"]),
-        tests("CaptureTests", ["Capture", "Frames", "Loop", "CAllocations", "CLinux", "CPipeWire"]),
+        tests("FramesTests", ["Frames", "TestSupport", "Loop", "CAllocations"]),
+        tests("CaptureTests", ["Capture", "Frames", "TestSupport", "Loop", "CAllocations", "CLinux", "CPipeWire"]),
         tests("EncodingTests", ["Encoding", "Frames", "Loop"]),
         tests("MatroskaTests", ["Matroska"]),
         tests("StreamsTests", ["Streams", "Encoding", "Frames", "Loop", "CLinux"]),

@@ -3,6 +3,7 @@ import CPipeWire
 import Frames
 import Glibc
 import Loop
+import TestSupport
 import Testing
 
 @testable import Capture
@@ -10,17 +11,12 @@ import Testing
 extension AllCaptureTests {
     /// A source that says anything of its buffers, at any moment. Seeded: the same each time; `make fuzz` runs more rounds with another seed.
     @Suite struct PipeWireFuzz {
-        /// SplitMix64.
         struct Dice: RandomNumberGenerator {
-            var state: UInt64
+            private var numbers: SeededGenerator
 
-            mutating func next() -> UInt64 {
-                state &+= 0x9E37_79B9_7F4A_7C15
-                var mixed = state
-                mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-                mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-                return mixed ^ (mixed >> 31)
-            }
+            init(seed: UInt64) { numbers = SeededGenerator(seed: seed) }
+
+            mutating func next() -> UInt64 { numbers.next() }
 
             mutating func isOne(in sides: Int) -> Bool { Int.random(in: 0..<sides, using: &self) == 0 }
 
@@ -74,7 +70,7 @@ extension AllCaptureTests {
         @Test func aSourceThatSaysAnything() throws {
             let seed = PipeWireFuzz.number("VITRINE_FUZZ_SEED", or: 1)
             let rounds = PipeWireFuzz.number("VITRINE_FUZZ_ROUNDS", or: 250)
-            var dice = Dice(state: UInt64(bitPattern: Int64(seed)))
+            var dice = Dice(seed: UInt64(bitPattern: Int64(seed)))
             let courses = max(1, rounds / 20)
             var received: UInt64 = 0
             for course in 0..<courses {

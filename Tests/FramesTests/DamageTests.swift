@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+import TestSupport
 import Testing
 
 @testable import Frames
@@ -34,7 +35,7 @@ import Testing
     }
 
     @Test func manyRectanglesAreAlwaysCovered() {
-        var random = Seeded(state: 7)
+        var random = SeededGenerator(seed: 7)
         for _ in 0..<100 {
             var damage = Damage()
             var expected = Set<Int>()
@@ -74,7 +75,7 @@ import Testing
     }
 
     @Test func comparisonFindsWhatDiffers() throws {
-        var random = Seeded(state: 3)
+        var random = SeededGenerator(seed: 3)
         for size in [PixelSize(width: 201, height: 99), PixelSize(width: 1, height: 1), PixelSize(width: 640, height: 35)] {
             let (old, new) = (try Picture(size: size), try Picture(size: size))
             #expect(Comparison.damage(old.planes, new.planes).isEmpty)
@@ -104,18 +105,5 @@ import Testing
         #expect(damage.area(in: size) < 4 * line.area)
         Conversion.fill(new.planes, luma: 1, blue: 1, red: 1)
         #expect(covered(Comparison.damage(old.planes, new.planes), in: PixelSize(width: 20, height: 20)).count == 400)
-    }
-}
-
-/// Random numbers that are the same in each run.
-struct Seeded: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

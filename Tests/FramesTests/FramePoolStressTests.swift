@@ -3,6 +3,7 @@ import Frames
 import Glibc
 import Loop
 import Synchronization
+import TestSupport
 import Testing
 
 /// One writer, several readers, a thread that clears and resizes: no torn picture, and every frame is counted once.
@@ -27,7 +28,7 @@ import Testing
                     run.pool.clear()
                 }
             })
-        var random = Seeded(state: 11)
+        var random = SeededGenerator(seed: 11)
         let sizes = [PixelSize(width: 320, height: 200), PixelSize(width: 33, height: 77), PixelSize(width: 640, height: 33)]
         var size = sizes[0]
         for step in 0..<5_000 {
@@ -56,7 +57,7 @@ import Testing
     }
 
     private func read(_ run: Run, _ seed: UInt64) throws {
-        var random = Seeded(state: seed)
+        var random = SeededGenerator(seed: seed)
         let bell = try FileDescriptor.makeBell()
         let reader = run.pool.addReader(bell: bell)
         defer { run.pool.removeReader(reader) }

@@ -114,7 +114,7 @@ def _run(world, side_class, workload, seconds, compares):
         window.close()
         memory, counters = meter.memory, side.statistics
         timeline = world.screen.get("Timeline")
-        reader.close()
+        reader.stop()
         side.end()
     try:
         came = deliveries(reader, workload, compares)
@@ -232,7 +232,7 @@ def still(world, side_class, seconds):
         meter = Meter(side.pid)
         window = _settled(world, meter, seconds)
         memory = meter.memory
-        reader.close()
+        reader.stop()
         side.end()
     return {"cpu": window.cpu * 1e3, "wakeups": window.woken, "sent": window.sent, **memory}
 
@@ -285,7 +285,7 @@ def first_key_frames(world, count):
             call.wait()
             wait_until(lambda: len(reader.packets()) > 1, "the first pictures")
             timeline = dict(reversed(world.screen.get("Timeline")))
-            reader.close()
+            reader.stop()
             agent.set_screen_share(False)
             world.screen.wait_until_closed()
             first = deliveries(reader, workload, compares=False)[0]
@@ -314,7 +314,7 @@ def later_key_frames(world, count):
             found.append((wait_until(answer, "the key frame") - requested) / 1e6)
             # Requests that come soon after a key frame wait for the next one.
             world.wait_for_frames(world.sent + 9)
-        reader.close()
+        reader.stop()
         side.end()
     return found
 
@@ -331,7 +331,7 @@ def starts(world, count):
             reader = Reader(subscription.descriptor, world.path())
             agent.set_screen_share(True, wait=True)
             wait_until(lambda: reader.begun, "the first picture")
-            reader.close()
+            reader.stop()
             reader.path.unlink()
             agent.set_screen_share(False)
             wait_until(lambda: not agent.desktop.get("Subscriptions"), "no subscription")

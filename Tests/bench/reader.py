@@ -12,7 +12,7 @@ import numpy
 
 import matroska
 import picture
-from harness import program
+from harness import Recording, program
 
 
 def is_compared(number):
@@ -20,44 +20,24 @@ def is_compared(number):
     return number % 5 == 1
 
 
-class Reader:
+class Reader(Recording):
     """Takes a stream from a descriptor into a file, and notes when how much of it had come."""
 
-    def __init__(self, descriptor, path):
-        self.path = path
-        self.size = 0
-        self._descriptor = descriptor
-        self._arrivals = []
-        self._stop_read, self._stop_write = os.pipe()
-        self._thread = threading.Thread(target=self._copy, name="reader", daemon=True)
-        self._thread.start()
+    _BLOCK = 1 << 20
 
-    def _copy(self):
-        with open(self.path, "wb", buffering=0) as file:
-            while True:
-                ready, _, _ = select.select([self._descriptor, self._stop_read], [], [])
-                if self._stop_read in ready:
-                    break
-                block = os.read(self._descriptor, 1 << 20)
-                now = time.monotonic_ns()
-                if not block:
-                    break
-                self.size += len(block)
-                self._arrivals.append((self.size, now))
-                file.write(block)
-        os.close(self._descriptor)
+    def __init__(self, descriptor, path):
+        self._arrivals = []
+        self._arrived = 0
+        super().__init__(descriptor, path)
+
+    def _took(self, count):
+        self._arrived += count
+        self._arrivals.append((self._arrived, time.monotonic_ns()))
 
     @property
     def begun(self):
         """CLOCK_MONOTONIC, ns, of the first byte; None before."""
         return self._arrivals[0][1] if self._arrivals else None
-
-    def close(self):
-        """Stops reading and hangs up."""
-        os.write(self._stop_write, b"x")
-        self._thread.join()
-        os.close(self._stop_read)
-        os.close(self._stop_write)
 
     def packets(self):
         """(CLOCK_MONOTONIC in ns when the last byte of it had come, bytes, whether it is a key frame), one for each picture."""

@@ -477,6 +477,8 @@ class Subscription(_Object):
 class Recording:
     """A stream on its way into a file."""
 
+    _BLOCK = 1 << 16
+
     def __init__(self, descriptor, path):
         self.path = Path(path)
         self._descriptor = descriptor
@@ -494,14 +496,17 @@ class Recording:
                 ready, _, _ = select.select([self._descriptor, self._stop_read], [], [])
                 if self._stop_read in ready:
                     break
-                block = os.read(self._descriptor, 1 << 16)
+                block = os.read(self._descriptor, self._BLOCK)
                 if not block:
                     self.ended.set()
                     break
+                self._took(len(block))
                 file.write(block)
-                file.flush()
                 self.size += len(block)
         os.close(self._descriptor)
+
+    def _took(self, count):
+        """So many bytes have come just now, and are not in the file yet."""
 
     def wait_for_bytes(self, count, seconds=30.0):
         wait_until(lambda: self.size >= count, f"{count} bytes of {self.path.name}", seconds)

@@ -94,26 +94,27 @@ PAIRS = [
 ]
 
 
+def reads_whole_pictures(world, track, screen, settings, count):
+    """A reader of that source gets so many pictures, whole and in order, and nothing else."""
+    screen.configure(**settings)
+    watch = Watch(world, track)
+    track.start_broadcast(wait=True)
+    watch.more(count)
+    watch.whole()
+
+
 # Faults: B03 B05 B12 B14 B15 B17 B23 B27 B29 B35
 @pytest.mark.parametrize("settings", ODDITIES, ids=named)
 def test_odd_sources(world, track, screen, settings):
     """Whatever a source does with its buffers and what it says of them: readers get whole pictures, in order, and nothing else."""
-    screen.configure(**settings)
-    watch = Watch(world, track)
-    track.start_broadcast(wait=True)
-    watch.more(8)
-    watch.whole()
+    reads_whole_pictures(world, track, screen, settings, 8)
 
 
 # Faults: B01 B03 B14 B15 B20 B23
 @pytest.mark.parametrize("settings", PAIRS, ids=named)
 def test_odd_sources_in_pairs(world, track, screen, settings):
     """The same, where two or three of them meet."""
-    screen.configure(**settings)
-    watch = Watch(world, track)
-    track.start_broadcast(wait=True)
-    watch.more(12)
-    watch.whole()
+    reads_whole_pictures(world, track, screen, settings, 12)
 
 
 # Faults: B24

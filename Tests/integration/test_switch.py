@@ -315,14 +315,20 @@ def test_the_old_source_ends_meanwhile(me, world, track, screen, how, reason):
     assert track.get("Size") == NEW
 
 
-def test_pipewire_ends_meanwhile(session):
-    """PipeWire ends while another source is chosen: pipewire-lost, and the picker is closed."""
+def choosing_another(session):
+    """A share whose person chooses another source just now: the agent, its track, a mark, and the call that waits."""
     me, screen = session.agent(), TestScreen(session.client)
     track = me.set_screen_share(True, wait=True)
     screen.configure(answer="never")
     mark = me.mark()
     pending = track.begin_switch(wait=True)
     screen.wait_for_picker()
+    return me, track, mark, pending
+
+
+def test_pipewire_ends_meanwhile(session):
+    """PipeWire ends while another source is chosen: pipewire-lost, and the picker is closed."""
+    me, track, mark, pending = choosing_another(session)
     session.processes.end(session.pipewire)
     assert refused(pending.wait).name == ERROR + "Cancelled"
     track.wait_for_signal("BroadcastFinished", lambda value: value[0] == "pipewire-lost", mark)
@@ -330,12 +336,7 @@ def test_pipewire_ends_meanwhile(session):
 
 def test_the_portal_leaves_meanwhile(session):
     """The portal leaves the bus while another source is chosen: portal-lost."""
-    me, screen = session.agent(), TestScreen(session.client)
-    track = me.set_screen_share(True, wait=True)
-    screen.configure(answer="never")
-    mark = me.mark()
-    pending = track.begin_switch(wait=True)
-    screen.wait_for_picker()
+    me, track, mark, pending = choosing_another(session)
     session.processes.end(session.portal)
     refused(pending.wait)
     track.wait_for_signal("BroadcastFinished", lambda value: value[0] == "portal-lost", mark)
