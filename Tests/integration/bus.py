@@ -121,6 +121,8 @@ class Client:
         self._batch = 0
         self._hooks = []
         self.events = []
+        self.holders = []
+        """What has descriptors that this client was given, until its `close`."""
         self.connection = self._glib.run(lambda: Gio.DBusConnection.new_for_address_sync(address, flags, None, None))
         self.connection.set_exit_on_close(False)
         self.unique_name = self.connection.get_unique_name()
@@ -129,6 +131,12 @@ class Client:
         """Leaves the bus, as a program does that exits."""
         if not self.connection.is_closed():
             self._glib.run(lambda: self.connection.close_sync(None))
+
+    def close_descriptors(self):
+        """Lets go of what it still has of what it was given; a test process has few descriptors, and many tests."""
+        for holder in self.holders:
+            holder.close()
+        self.holders.clear()
 
     # Calls
 

@@ -8,6 +8,7 @@ subscription's descriptor gives and has ffprobe and ffmpeg judge it. Nothing her
 import contextlib
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -139,6 +140,7 @@ class Session:
         for client in self._clients:
             with contextlib.suppress(Exception):
                 client.close()
+            client.close_descriptors()
         self._clients.clear()
         found = []
         if hasattr(self, "processes"):
@@ -272,6 +274,7 @@ class Session:
         finally:
             for client in self._clients[before:]:
                 client.close()
+                client.close_descriptors()
             del self._clients[before:]
 
     def agent(self, client=None):
@@ -446,7 +449,9 @@ class Track(_Object):
     def subscribe(self, **given):
         """Subscribe; returns the subscription, whose `descriptor` is the reading end."""
         path, descriptor = self.call("Subscribe", options(**given))
-        return Subscription(self.agent, path, descriptor)
+        subscription = Subscription(self.agent, path, descriptor)
+        self.agent.client.holders.append(subscription)
+        return subscription
 
     def mute(self, muted=True):
         self.set("Muted", "b", muted)
@@ -489,12 +494,12 @@ class Recording:
         self._thread.start()
 
     def _copy(self):
-        import select
-
+        poll = select.poll()
+        for descriptor in (self._descriptor, self._stop_read):
+            poll.register(descriptor, select.POLLIN)
         with open(self.path, "wb", buffering=0) as file:
             while True:
-                ready, _, _ = select.select([self._descriptor, self._stop_read], [], [])
-                if self._stop_read in ready:
+                if any(descriptor == self._stop_read for descriptor, _ in poll.poll()):
                     break
                 block = os.read(self._descriptor, self._BLOCK)
                 if not block:
@@ -504,6 +509,10 @@ class Recording:
                 file.write(block)
                 self.size += len(block)
         os.close(self._descriptor)
+
+    def __del__(self):
+        for descriptor in (self._stop_read, self._stop_write):
+            os.close(descriptor)
 
     def _took(self, count):
         """So many bytes have come just now, and are not in the file yet."""
@@ -522,9 +531,6 @@ class Recording:
         if self._thread.is_alive():
             os.write(self._stop_write, b"x")
             self._thread.join()
-        for descriptor in (self._stop_read, self._stop_write):
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
         return self
 
     def probe(self):
