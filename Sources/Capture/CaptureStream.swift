@@ -225,7 +225,8 @@ final class CaptureStream {
             endUnlessExplained(.failed(id: request.id, .streamFailed(message.isEmpty ? "no reason given" : message)))
         case PW_STREAM_STATE_UNCONNECTED:
             endUnlessExplained(.sourceRemoved(id: request.id))
-        case PW_STREAM_STATE_PAUSED where old == PW_STREAM_STATE_STREAMING && !isPaused && pausing == nil:
+        // A stream that is connected anew starts as one that pauses: the source may have done so meanwhile.
+        case PW_STREAM_STATE_PAUSED where (old == PW_STREAM_STATE_STREAMING || writer.hasPicture) && !isPaused && pausing == nil:
             pausing = loop.after(CaptureStream.pauseLimit) { [unowned self] in
                 (pausing, isPaused) = (nil, true)
                 if !hasEnded { request.events.send(.paused(id: request.id)) }
