@@ -196,7 +196,7 @@ def cost_of_tracks(world, workload, seconds, count):
             track.start_broadcast(wait=True)
             tracks.append(track)
         subscriptions = [track.subscribe() for track in tracks]
-        drain = Drain([one.descriptor for one in subscriptions])
+        drain = Drain([one.take() for one in subscriptions])
         world.wait_for_frames(world.sent + round(WARM_UP * workload.fps * count))
         before = [track.statistics["delivered"] for track in tracks]
         window = Window(world, Meter(world.session.agent_process.pid))
@@ -277,7 +277,7 @@ def first_key_frames(world, count):
         agent = world.session.agent()
         for _ in range(count):
             subscription = agent.desktop.subscribe()
-            reader = Reader(subscription.descriptor, world.path())
+            reader = Reader(subscription.take(), world.path())
             call = agent.start_screen_share(True, wait=True, cursor="hidden")
             world.screen.wait_for_picker()
             answered = time.monotonic_ns()
@@ -328,7 +328,7 @@ def starts(world, count):
         meter = Meter(world.session.agent_process.pid)
         for index in range(1, count + 1):
             subscription = agent.desktop.subscribe()
-            reader = Reader(subscription.descriptor, world.path())
+            reader = Reader(subscription.take(), world.path())
             agent.set_screen_share(True, wait=True)
             wait_until(lambda: reader.begun, "the first picture")
             reader.stop()

@@ -26,10 +26,7 @@ class Vitrine:
         self.agent = session.agent()
         self.track = self.agent.desktop
         self.subscriptions = [self.track.subscribe() for _ in range(readers)]
-        self.descriptors = []
-        for one in self.subscriptions:
-            self.descriptors.append(one.descriptor)
-            one.descriptor = None
+        self.descriptors = [one.take() for one in self.subscriptions]
         self.agent.set_screen_share(True, wait=True, cursor="hidden", preset=workload.preset, **options)
 
     @property

@@ -466,8 +466,12 @@ class Subscription(_Object):
 
     def record(self, path):
         """Hands the descriptor to a thread that copies the stream into a file."""
+        return Recording(self.take(), path)
+
+    def take(self):
+        """Hands the descriptor to the caller, who closes it."""
         descriptor, self.descriptor = self.descriptor, None
-        return Recording(descriptor, path)
+        return descriptor
 
     def close(self):
         """Closes the reading end."""

@@ -38,8 +38,7 @@ class Reader(FramesReader):
     """The example reader, which keeps all descriptors, and copies what it is shown."""
 
     def __init__(self, subscription):
-        super().__init__(subscription.descriptor)
-        subscription.descriptor = None
+        super().__init__(subscription.take())
         self.socket.settimeout(PATIENCE)
         self.subscription = subscription
         self.cursors = []
@@ -52,15 +51,20 @@ class Reader(FramesReader):
         for descriptor in descriptors:
             assert fcntl.fcntl(descriptor, 1034) == 0x1 | 0x2 | 0x4 | 0x8
             bitmap = numpy.frombuffer(os.pread(descriptor, stride * height, 0), numpy.uint8).reshape(height, width, 4)
-        super().show_cursor(message, descriptors)
         self.cursors.append((bool(flags & 1), tuple(area), (hotspot_x, hotspot_y), bitmap))
+
+    def take_cursor(self):
+        """Reads a message about the pointer."""
+        message, descriptors, _, _ = socket.recv_fds(self.socket, 4096, 1)
+        assert message[0] == CURSOR, message
+        self.show_cursor(message, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
 
     def wait_for_cursor(self, count):
         """Waits for a message about the pointer; there must be no picture."""
         while len(self.cursors) < count:
-            message, descriptors, _, _ = socket.recv_fds(self.socket, 4096, 1)
-            assert message[0] == CURSOR, message
-            self.show_cursor(message, descriptors)
+            self.take_cursor()
         return self.cursors[-1]
 
     @property
@@ -74,8 +78,7 @@ class Reader(FramesReader):
             kind = self.socket.recv(1, socket.MSG_PEEK)
             if kind != bytes([CURSOR]):
                 return True
-            message, descriptors, _, _ = socket.recv_fds(self.socket, 4096, 1)
-            self.show_cursor(message, descriptors)
+            self.take_cursor()
         return False
 
     def take(self):

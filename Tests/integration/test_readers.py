@@ -113,7 +113,7 @@ class Drain:
         self._poll = select.epoll()
         self._left = {}
         for one in subscriptions:
-            descriptor, one.descriptor = one.descriptor, None
+            descriptor = one.take()
             os.set_blocking(descriptor, False)
             self._poll.register(descriptor, select.EPOLLIN)
             self._left[descriptor] = one

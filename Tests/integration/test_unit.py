@@ -66,7 +66,7 @@ def test_the_confined_agent_does_all_its_work(confined):
         file = confined.root / name
         confined.control("record", file, "--seconds", "1")
         assert int(probe(file)["streams"][0]["width"]) == 1280
-    reader = FramesReader(track.subscribe(format="frames").descriptor)
+    reader = FramesReader(track.subscribe(format="frames").take())
     reader.release(frame := reader.receive())
     assert (frame.width, frame.height) == (1280, 720)
     # It reads from /proc who calls.
