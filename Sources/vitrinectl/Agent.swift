@@ -79,6 +79,18 @@ final class Agent {
         }
     }
 
+    /// The process that is the agent; nil when it does not run.
+    func process() throws(Failure) -> UInt32? {
+        let call = MethodCall(
+            destination: .bus, path: "/org/freedesktop/DBus", interface: "org.freedesktop.DBus", member: "GetConnectionUnixProcessID",
+            arguments: [.string(Agent.name.text)])
+        switch try context.result(of: call, on: connection) {
+        case .success(let values): return values.first?.asUInt32
+        case .failure(.remote(let name, _)) where Failure.isAbsence(name): return nil
+        case .failure(let error): throw Failure(error)
+        }
+    }
+
     /// Reads `a{oa{sa{sv}}}`.
     static func readObjects(_ value: Value) -> [ObjectPath: [String: [String: Value]]] {
         var objects: [ObjectPath: [String: [String: Value]]] = [:]

@@ -11,18 +11,26 @@ enum StatsVerb {
                 + "to what is in flight. Coalesced frames were replaced by newer ones; that is no error. Of unread ones no encoder had need.",
             "Numbers without another unit are frames: footprint, bytes and queued-bytes are bytes, pool-capacity is frame slots, and what ends "
                 + "in -us is microseconds. The agent measures latency from the picture's own time to the readers' streams.",
+            "With --memory it shows what the agent, with all its tracks, has resident, part by part. The pool is what the tracks call footprint; the "
+                + "kernel says the rest. The encoders' part is all large blocks: it comes with the first reader and goes soon after the last.",
             "The agent is not started for it. With --json the object has the members track, state, counters, and readers: an array with "
-                + "path, subscriber, identity, format, codec, size, paused and counters of each.",
+                + "path, subscriber, identity, format, codec, size, paused and counters of each; with --memory too it has pid, parts, and resident, "
+                + "in bytes.",
         ],
         options: [
-            OptionSpec(name: "follow", letter: "f", text: "again each second, until Ctrl-C; with --json a line each"), .json, .track,
+            OptionSpec(name: "follow", letter: "f", text: "again each second, until Ctrl-C; with --json a line each"),
+            OptionSpec(name: "memory", letter: "m", text: "show what the agent's memory is used for, instead of counters"), .json, .track,
         ],
         run: { context, arguments throws(Failure) in
             let path = try arguments.trackPath()
+            let showsMemory = arguments.has("memory")
+            if showsMemory && arguments.has("track") {
+                throw .usage(.wrong("--memory shows all of the agent, not one track", verb: arguments.verb))
+            }
             let agent = try Agent(context)
             while true {
-                let report = try StatsReport(agent, path)
-                context.out.lines(arguments.has("json") ? [report.json.text] : report.lines)
+                let (json, lines) = showsMemory ? try memory(of: agent) : try counters(of: agent, path)
+                context.out.lines(arguments.has("json") ? [json.text] : lines)
                 guard arguments.has("follow") else { return .done }
                 switch context.wait(until: { false }, timeout: .seconds(1)) {
                 case .timedOut: break
@@ -32,6 +40,19 @@ enum StatsVerb {
                 if !arguments.has("json") { context.out.line("") }
             }
         })
+
+    private static func counters(of agent: Agent, _ path: ObjectPath) throws(Failure) -> (JSON, [String]) {
+        let report = try StatsReport(agent, path)
+        return (report.json, report.lines)
+    }
+
+    private static func memory(of agent: Agent) throws(Failure) -> (JSON, [String]) {
+        guard let report = try MemoryReport.taken(from: agent) else {
+            let nothing: JSON = .members(["pid": .null, "parts": .object([]), "resident": .unsigned(0)])
+            return (nothing, ["No memory: the agent does not run."])
+        }
+        return (report.json, report.lines)
+    }
 }
 
 /// The counters of a track and of its subscriptions at one moment.

@@ -50,6 +50,7 @@ def test_the_programs_help_names_verbs_and_exit_codes(world):
     (("list", "this"), "'this' is one word too many", "Usage: "),
     (("--helpp",), "'--helpp'", "did you mean '--help'?"),
     (("stats", "--track", "a b"), "'a b' is no value of --track", "vitrinectl list"),
+    (("stats", "--memory", "--track", "1"), "--memory shows all of the agent", "Usage: vitrinectl stats"),
 ])
 def test_wrong_usage_names_the_thing(world, arguments, named, suggested):
     done = world.control(*arguments, check=False)
@@ -536,6 +537,37 @@ def test_stats_follow(ctl, desktop):
     assert all(json.loads(line)["state"] == "idle" for line in program.out.splitlines())
 
 
+def test_stats_say_what_the_memory_is_used_for(world, desktop, tmp_path):
+    """The parts are the whole, the pool's is its footprint, and the encoder's comes with a reader and goes with the last."""
+    process = world.client.process_id(SERVICE)
+
+    def memory():
+        report = json.loads(world.control("stats", "--memory", "--json").stdout)
+        assert report["pid"] == process and sum(report["parts"].values()) == report["resident"]
+        return report["parts"]
+
+    assert list(idle := memory()) == ["pool", "encoders", "frames", "libraries", "rest", "buffers"]
+    assert idle["pool"] == idle["encoders"] == idle["frames"] == 0 and idle["libraries"] > 1 << 20
+    share(desktop)
+
+    def shared():
+        """What there is once pictures come to no other slots: pages at the end of one stay empty where the picture does not need them."""
+        parts, footprint = memory(), desktop.statistics["footprint"]
+        return parts if 0.9 * footprint < parts["pool"] <= footprint else None
+
+    parts = wait_until(shared, "a pool that is as large as its footprint")
+    assert parts["encoders"] == 0 and parts["buffers"] >= 1280 * 720 * 4
+    recording = desktop.subscribe().record(tmp_path / "x.webm")
+    recording.wait_for_bytes(1000)
+    wait_until(lambda: memory()["encoders"] > 20 << 20, "the encoder's memory")
+    resident = sum(int(line.split()[1]) << 10 for line in open(f"/proc/{process}/smaps", encoding="utf-8") if line.startswith("Rss:"))
+    assert abs(sum(memory().values()) - resident) < 0.1 * resident
+    recording.stop()
+    wait_until(lambda: memory()["encoders"] == 0, "an end of the encoder's memory")
+    words = world.control("stats", "--memory").stdout
+    assert re.search(r"^PART +RESIDENT\npool +\d+\.\d MB  frames", words) and re.search(rf"^all +\d+\.\d MB  of process {process}$", words, re.M)
+
+
 # What is not there
 
 
@@ -558,6 +590,7 @@ def test_an_agent_that_cannot_be_started(make_session, tmp_path):
     assert json.loads(world.control("status", "--json").stdout)["agent"] is False
     assert world.control("list").stdout == "No tracks: the agent does not run.\n"
     assert world.control("stats").stdout == "No counters: the agent does not run.\n"
+    assert world.control("stats", "--memory").stdout == "No memory: the agent does not run.\n"
     assert world.control("stop").stdout == "Nothing is shared: the agent does not run.\n"
 
 

@@ -76,6 +76,7 @@ def test_the_confined_agent_does_all_its_work(confined):
     confined.control("mute", "off")
     track.set("Preset", "s", "h360p")
     confined.control("stats")
+    assert "encoders" in confined.control("stats", "--memory").stdout
     confined.control("stop")
     wait_until(lambda: track.get("State") == "idle", "the end of the share")
     # Again, and then the end while it shares.
