@@ -56,7 +56,7 @@ PROFILE = $(shell dpkg-query -W swiftlang >/dev/null 2>&1 || echo --build-profil
 # Debian 13's lintian has appstreamcli complain that there is no home page. A test sees to all else that it complains of.
 SILENCED = $(shell lintian-explain-tags appstream-metadata-validation-failed >/dev/null 2>&1 && echo --suppress-tags=appstream-metadata-validation-failed)
 
-.PHONY: deb build programs manual run test test-swift test-integration test-desktop test-budgets bench install uninstall format lint clean deps help
+.PHONY: deb build programs manual run test test-swift test-integration test-desktop test-budgets test-asan test-tsan fuzz soak bench install uninstall format lint clean deps help
 
 build: deps ## builds the programs into .build/release, and their manual
 	@echo "build: builds the programs into .build/release, and their manual"
@@ -98,6 +98,29 @@ test-budgets: build ## fails when sharing costs much more than it should
 	@echo "test-budgets: measures for about two minutes what sharing costs, and fails when it is much more than it should be"
 	@$(TOOLS)/install-packages build screen test
 	$(PYTEST) Tests/bench
+
+fuzz: build ## sends nonsense over D-Bus and PipeWire for longer; ROUNDS and SEED can be chosen
+	@echo "fuzz: $(ROUNDS) rounds with SEED=$(SEED)"
+	@$(TOOLS)/install-packages build screen test
+	VITRINE_FUZZ_ROUNDS=$(ROUNDS) VITRINE_FUZZ_SEED=$(SEED) $(PYTEST) --timeout=0 Tests/integration/test_fuzz.py
+	VITRINE_FUZZ_ROUNDS=$(ROUNDS) VITRINE_FUZZ_SEED=$(SEED) $(SWIFT) test $(CHECKS) --filter '^CaptureTests\.PipeWireFuzzTests'
+
+soak: build ## starts and stops ten thousand times and shares for an hour; STARTS and SECONDS_SHARED can be chosen
+	@echo "soak: $(STARTS) starts and stops, and beside them a share of $(SECONDS_SHARED) s"
+	@$(TOOLS)/install-packages build screen test
+	VITRINE_SOAK_SECONDS=$(SECONDS_SHARED) $(PYTEST) --timeout=0 -s Tests/integration/test_soak.py -k share & share=$$!; \
+	VITRINE_SOAK_STARTS=$(STARTS) $(PYTEST) --timeout=0 -s Tests/integration/test_soak.py -k starts; starts=$$?; \
+	wait $$share && exit $$starts
+
+test-asan: deps ## runs the tests of the parts, and the roughest of the programs, under AddressSanitizer
+	@echo "test-asan: looks for wrong use of memory with AddressSanitizer"
+	@$(TOOLS)/install-packages build screen test
+	$(TOOLS)/test-sanitized address
+
+test-tsan: deps ## the same under ThreadSanitizer
+	@echo "test-tsan: looks for data races with ThreadSanitizer"
+	@$(TOOLS)/install-packages build screen test
+	$(TOOLS)/test-sanitized thread
 
 bench: build ## measures what sharing costs, beside GStreamer; ARGS=--help says what can be chosen
 	@$(TOOLS)/install-packages build screen test

@@ -147,3 +147,12 @@ def test_scripts_are_programs_that_bash_can_read(script):
     path = TOP / script
     assert path.stat().st_mode & 0o111
     subprocess.run(["bash", "-n", str(path)], check=True)
+
+
+def test_what_make_is_told_to_make_can_be_made():
+    """Each `make WORD` of the README, of scripts and of the tests is a target of the Makefile, and `make help` lists it."""
+    files = [TOP / "README.md", TOP / ".ci/run", *(TOP / "Tests").rglob("*.py"), *(TOP / "Tests").rglob("*.swift")]
+    named = {word for path in files for word in re.findall(r"(?:`|^ *(?:sudo )?|timeout \d+ )make ([a-z][a-z-]+)", path.read_text(), re.MULTILINE)}
+    assert {"test", "soak", "fuzz", "test-asan", "test-tsan"} <= named
+    listed = set(re.findall(r"^([a-z-]+):.* ## ", (TOP / "Makefile").read_text(), re.MULTILINE))
+    assert named <= listed, named - listed
