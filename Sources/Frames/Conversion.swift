@@ -67,12 +67,30 @@ public enum Conversion {
         }
         fillAround(target, canvas)
         guard let part = canvas.part(target) else { return target }
-        let shrinks = target.width < source.size.width || target.height < source.size.height
+        scale(source, into: part)
+        return target
+    }
+
+    /// Of how many columns, and rows, libyuv averages are right: it divides by a 16-bit reciprocal of their product.
+    private static let greatestShrinking = 16
+
+    /// Scales a picture to another size, in steps where it becomes very much smaller.
+    private static func scale(_ source: I420Planes, into target: I420Planes) {
+        let step = PixelSize(
+            width: max(target.size.width, (source.size.width + greatestShrinking - 1) / greatestShrinking),
+            height: max(target.size.height, (source.size.height + greatestShrinking - 1) / greatestShrinking))
+        // Without memory for what lies between, the colours are wrong.
+        if step != target.size, let between = try? Picture(size: step) {
+            scale(source, into: between.planes)
+            scale(between.planes, into: target)
+            return
+        }
+        let shrinks = target.size.width < source.size.width || target.size.height < source.size.height
         I420Scale(
             source.luma, Int32(source.lumaStride), source.blue, Int32(source.chromaStride), source.red, Int32(source.chromaStride),
-            Int32(source.size.width), Int32(source.size.height), part.luma, Int32(part.lumaStride), part.blue, Int32(part.chromaStride),
-            part.red, Int32(part.chromaStride), Int32(part.size.width), Int32(part.size.height), shrinks ? kFilterBox : kFilterBilinear)
-        return target
+            Int32(source.size.width), Int32(source.size.height), target.luma, Int32(target.lumaStride), target.blue,
+            Int32(target.chromaStride), target.red, Int32(target.chromaStride), Int32(target.size.width), Int32(target.size.height),
+            shrinks ? kFilterBox : kFilterBilinear)
     }
 
     /// Makes everything black that lies outside the rectangle.

@@ -40,6 +40,21 @@ import Testing
         #expect(TestPicture.Samples(canvas.planes).luma.allSatisfy { abs($0 - 120) <= 1 })
     }
 
+    @Test(arguments: [PixelSize(width: 16, height: 9), PixelSize(width: 4, height: 2), PixelSize(width: 1, height: 1)])
+    func coloursStayWhereLittleIsLeftOfAPicture(size: PixelSize) throws {
+        for source in [PixelSize(width: 3840, height: 2160), PixelSize(width: 16_383, height: 9)] {
+            let picture = try Picture(size: source)
+            Conversion.fill(picture.planes, luma: 200, blue: 60, red: 170)
+            let canvas = try Picture(size: size)
+            let rect = Conversion.fit(picture.planes, into: canvas.planes)
+            let planes = try #require(canvas.planes.part(rect))
+            // A step of averages is rounded down.
+            #expect((197...200).contains(planes.luma[0]), "\(source)")
+            #expect((57...60).contains(planes.blue[0]), "\(source)")
+            #expect((167...170).contains(planes.red[0]), "\(source)")
+        }
+    }
+
     @Test func copyOfDamagedParts() throws {
         let size = PixelSize(width: 33, height: 21)
         let (source, target) = (try Picture(size: size), try Picture(size: size))
