@@ -23,8 +23,6 @@ final class EncodingLoop {
     private static let greatestKeyFrameDistance = 3_000
     /// Requests that come sooner than this after a key frame share the next one: however many readers come, the others' picture stays sharp.
     private static let keyFrameInterval = Duration.milliseconds(500)
-    /// How long no picture may have come before one is sent that only makes still blocks sharper.
-    private static let refinementQuiet = Duration.milliseconds(100)
     /// The coarsest quantizer of the first key frame, and of one of a screen that stands still: who joins must not blur the others' picture.
     private static let (firstQuantizer, stillQuantizer) = (36, 24)
 
@@ -73,7 +71,7 @@ final class EncodingLoop {
     private var period = 0
     private var codec: VPXEncoder?
     private var lastTime = Instant(nanoseconds: 0)
-    private var lastChange = Instant(nanoseconds: 0)
+    private var cadence = Cadence()
     private var packetsSinceKeyFrame = 0
 
     static func makeBell() throws(Errno) -> FileDescriptor { FileDescriptor(owning: try Errno.check { clinux_eventfd() }) }
@@ -235,7 +233,7 @@ final class EncodingLoop {
         isCurrent = true
         if isChanged {
             blocks.noteChanges(at: now)
-            lastChange = now
+            cadence.note(now)
         }
         return isChanged
     }
@@ -262,7 +260,7 @@ final class EncodingLoop {
         request.isKeyFrame = wantsKeyFrame || packetsSinceKeyFrame >= EncodingLoop.greatestKeyFrameDistance
         if request.isKeyFrame {
             let isFirst = shown == .nothing
-            let isStill = lastChange + BlockMap.settlingTime <= asked
+            let isStill = cadence.last + BlockMap.settlingTime <= asked
             if isFirst || isStill { request.greatestQuantizer = isFirst ? EncodingLoop.firstQuantizer : EncodingLoop.stillQuantizer }
         }
         var isRefined = false
@@ -439,7 +437,7 @@ final class EncodingLoop {
         guard let codec, isCurrent, shown == .picture, !isHidden, !isSuspended else { return }
         let now = Instant.now
         // While pictures come it rides on the next of them: one of its own would be one more than the frame rate that was asked for.
-        let quiet = lastTime + max(limit.interval, EncodingLoop.refinementQuiet)
+        let quiet = max(lastTime + limit.interval, cadence.quiet)
         if now < quiet {
             refinementRides = true
             refinementTimer = loop.at(quiet) { [unowned self] in
@@ -467,7 +465,7 @@ final class EncodingLoop {
     /// How long refinement rests after so many bytes: as long as they take at the bit rate, within limits that have it done in a second and a half.
     /// While other blocks move it leaves most of the rate to them.
     private func pause(after bytes: Int, bitrate: Int, at now: Instant) -> Duration {
-        let isMoving = now - lastChange < BlockMap.settlingTime
+        let isMoving = now - cadence.last < BlockMap.settlingTime
         let cost = Duration.milliseconds(bytes * (isMoving ? 32_000 : 8_000) / max(bitrate, 1))
         return isMoving ? min(max(cost, .milliseconds(300)), .milliseconds(600)) : min(max(cost, .milliseconds(100)), .milliseconds(350))
     }
