@@ -40,24 +40,30 @@ struct Identity: Equatable, Sendable {
     }
 
     private static func look(_ process: String, _ processID: UInt32) -> Identity {
-        // https://docs.flatpak.org: the instance file lies in the root of the sandbox, which its program cannot write.
-        if let info = Files.text(of: "\(process)/root/.flatpak-info"), let app = flatpakName(info) {
-            return Identity(name: "app:\(app)", processID: processID, isSandboxed: true)
-        }
-        // AppArmor's label of a snap is snap.NAME.PROGRAM, possibly followed by its mode.
+        // AppArmor's label of a snap is snap.NAME.PROGRAM, possibly followed by its mode. The kernel says it, not the sandbox.
         if let label = Files.text(of: "\(process)/attr/current"), let snap = snapName(label) {
             return Identity(name: "app:\(snap)", processID: processID, isSandboxed: true)
         }
         guard let program = Files.target(of: "\(process)/exe"),
-            let root = Files.identity(of: "\(process)/root"), let ownRoot = Files.identity(of: "/proc/self/root"),
             let space = Files.target(of: "\(process)/ns/user"), let ownSpace = Files.target(of: "/proc/self/ns/user")
         else { return unknown(processID: processID) }
+        // Who has a user namespace has file systems of its own making, which may never answer: its root is not asked then.
+        if space != ownSpace { return sandboxed(processID, program) }
+        guard let root = Files.identity(of: "\(process)/root"), let ownRoot = Files.identity(of: "/proc/self/root")
+        else { return unknown(processID: processID) }
+        if root != ownRoot { return sandboxed(processID, program) }
         // A proxy speaks for somebody in a sandbox, also where it lies outside itself.
-        let isSandboxed = root != ownRoot || space != ownSpace || program.hasSuffix("/xdg-dbus-proxy")
-        if !isSandboxed, let groups = Files.text(of: "\(process)/cgroup"), let unit = userUnit(groups) {
+        if program.hasSuffix("/xdg-dbus-proxy") { return Identity(name: "exe:\(program)", processID: processID, isSandboxed: true) }
+        if let groups = Files.text(of: "\(process)/cgroup"), let unit = userUnit(groups) {
             return Identity(name: "unit:\(unit)", processID: processID, isSandboxed: false)
         }
-        return Identity(name: "exe:\(program)", processID: processID, isSandboxed: isSandboxed)
+        return Identity(name: "exe:\(program)", processID: processID, isSandboxed: false)
+    }
+
+    /// What lives in a sandbox: the application that Flatpak started there, else nobody in particular.
+    private static func sandboxed(_ processID: UInt32, _ program: String) -> Identity {
+        let name = FlatpakInstance.of(processID).map { "app:\($0.application)" } ?? "exe:\(program)"
+        return Identity(name: name, processID: processID, isSandboxed: true)
     }
 
     /// Clock ticks from the boot to the process's start: the 22nd field of `/proc/PID/stat`, counted behind the name in brackets.
@@ -65,29 +71,6 @@ struct Identity: Equatable, Sendable {
         guard let text = Files.text(of: "\(process)/stat"), let bracket = text.lastIndex(of: ")") else { return nil }
         let fields = text[text.index(after: bracket)...].split(separator: " ")
         return fields.count > 19 ? fields[19] : nil
-    }
-
-    /// `name=` in the section `[Application]`.
-    static func flatpakName(_ info: String) -> String? {
-        var section: Substring = ""
-        for line in info.split(separator: "\n") {
-            if line.hasPrefix("[") { section = line }
-            guard section == "[Application]", line.hasPrefix("name=") else { continue }
-            let name = line.dropFirst(5)
-            // Anything else is no application's name, and would be shown to people.
-            let isName = !name.isEmpty && name.utf8.count <= 255 && name.utf8.allSatisfy(isPartOfName)
-            return isName ? String(name) : nil
-        }
-        return nil
-    }
-
-    private static func isPartOfName(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-            UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
-            true
-        default: false
-        }
     }
 
     static func snapName(_ label: String) -> String? {

@@ -26,6 +26,7 @@ static inline int clinux_seqpacket_pair(int ends[2]) { return socketpair(AF_UNIX
 static inline int clinux_unread_bytes(int fd) { int count = 0; return ioctl(fd, 0x5411 /* SIOCOUTQ */, &count) < 0 ? -1 : count; }
 static inline int clinux_set_pipe_size(int fd, int bytes) { return fcntl(fd, 1031 /* F_SETPIPE_SZ */, bytes); }
 static inline int clinux_get_pipe_size(int fd) { return fcntl(fd, 1032 /* F_GETPIPE_SZ */); }
+static inline int clinux_parent_namespace(int fd) { return ioctl(fd, 0xb702 /* NS_GET_PARENT */); }
 static inline int clinux_add_seals(int fd, int seals) { return fcntl(fd, 1033 /* F_ADD_SEALS */, seals); }
 
 enum {

@@ -39,10 +39,18 @@ import Testing
 
 @Suite struct IdentityTests {
     @Test func knowsAFlatpakByItsInstanceFile() {
-        #expect(Identity.flatpakName("[Application]\nname=org.example.App\nruntime=x\n") == "org.example.App")
-        #expect(Identity.flatpakName("[Instance]\nname=no\n[Application]\nname=yes\n") == "yes")
-        #expect(Identity.flatpakName("garbage") == nil)
-        #expect(Identity.flatpakName("") == nil)
+        let info = FlatpakInstance.parse("[Application]\nname=org.example.App\nruntime=x\n\n[Instance]\nname=no\ninstance-id=12\n")
+        #expect(info == FlatpakInstance.Info(application: "org.example.App", instance: "12"))
+        #expect(FlatpakInstance.parse("[Instance]\nname=no\n[Application]\nname=yes\ninstance-id=1\n")?.instance == nil)
+        #expect(FlatpakInstance.parse("garbage") == nil)
+        #expect(FlatpakInstance.parse("") == nil)
+    }
+
+    @Test func findsTheFirstProcessOfASandbox() {
+        #expect(FlatpakInstance.child("{\n    \"child-pid\": 30569,\n    \"mnt-namespace\": 1\n}\n") == "30569")
+        for text in ["{}", "", "{ \"child-pid\": \"self\" }", "{ \"child-pid\": -1 }", "\"child-pid\""] {
+            #expect(FlatpakInstance.child(text) == nil)
+        }
     }
 
     @Test func knowsASnapByItsLabel() {
@@ -99,11 +107,11 @@ import Testing
 @Suite struct SandboxTests {
     @Test(arguments: ["org.example.A\u{0}evil", "", "a b", "org.example.\u{202E}x", String(repeating: "a", count: 256), "a/b"])
     func whatIsNoApplicationsNameIsNone(name: String) {
-        #expect(Identity.flatpakName("[Application]\nname=\(name)\n") == nil)
+        #expect(FlatpakInstance.parse("[Application]\nname=\(name)\n") == nil)
     }
 
     @Test func aNameOfAnApplicationIsRead() {
-        #expect(Identity.flatpakName("[Application]\nname=org.example.App_1-x\nruntime=r\n") == "org.example.App_1-x")
+        #expect(FlatpakInstance.parse("[Application]\nname=org.example.App_1-x\nruntime=r\n")?.application == "org.example.App_1-x")
     }
 
     /// A path inside of a sandbox is what the sandbox says: it tells nobody who that is.

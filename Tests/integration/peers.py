@@ -2,6 +2,7 @@
 """Clients that are other programs than the tests: with another executable, or in a sandbox."""
 
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -105,36 +106,69 @@ def sandboxed(session):
 
 
 def flatpak(session, application, **environment):
-    """A client that lives as a Flatpak application does: its root says which one it is."""
-    reading, command = _flatpak_sandbox(session, application)
-    try:
-        return Peer(session, [*command, PYTHON, PEER], descriptors=[reading], **environment)
-    finally:
-        os.close(reading)
+    """A client that lives as a Flatpak application does, and has the whole bus."""
+    return FlatpakInstance(session, application).peer(**environment)
 
 
 @contextlib.contextmanager
 def flatpak_behind_proxy(session, application):
-    """A client that reaches the bus as a Flatpak application does: through a proxy that may speak to the agent only, and lives in the same sandbox."""
-    reading, command = _flatpak_sandbox(session, application)
-    path = session.root / "proxied"
-    try:
-        proxy = session.start(
-            "proxy", [*command, "xdg-dbus-proxy", session.bus_address, path, "--filter", "--talk=org.vitrine.ScreenShare1"], pass_fds=[reading])
-    finally:
-        os.close(reading)
-    wait_until(path.exists, "the proxy's socket")
-    with flatpak(session, application, DBUS_SESSION_BUS_ADDRESS=f"unix:path={path}") as peer:
+    """A client that reaches the bus as a Flatpak application does by default: through a proxy that may speak to the agent only, and lives beside it."""
+    instance = FlatpakInstance(session, application)
+    with instance.proxied() as address, instance.peer(DBUS_SESSION_BUS_ADDRESS=address) as peer:
         yield peer
-    session.processes.end(proxy)
 
 
-def _flatpak_sandbox(session, application):
-    """A descriptor that the sandbox reads, and the command that makes it."""
+def forged_flatpak(session, info, has_own_numbers):
+    """A client in a sandbox that was made inside of another one, by a program there, with this text as `/.flatpak-info`."""
+    outer = ["bwrap", "--dev-bind", "/", "/", "--unshare-user", "--die-with-parent"]
+    if has_own_numbers:
+        outer += ["--unshare-pid", "--proc", "/proc"]
+    with flatpak_root(session, info) as (reading, command):
+        return Peer(session, [*outer, *command, PYTHON, PEER], descriptors=[reading])
+
+
+class FlatpakInstance:
+    """An application as `flatpak run` starts it: the folder that Flatpak keeps of it, its sandbox, its bus proxy."""
+
+    _numbers = itertools.count(1_000_001)
+
+    def __init__(self, session, application):
+        self.session = session
+        self.number = next(self._numbers)
+        self.all = session.runtime_dir / ".flatpak"
+        self.folder = self.all / str(self.number)
+        self.folder.mkdir(parents=True)
+        self.info = f"[Application]\nname={application}\nruntime=runtime/org.example.Platform/x86_64/1\n\n[Instance]\ninstance-id={self.number}\n"
+        (self.folder / "info").write_text(self.info)
+        (self.folder / ".ref").touch()
+
+    def peer(self, **environment):
+        """A client in it. The sandbox has its own process numbers, and of all instances' folders its own alone, which it cannot write."""
+        with (self.folder / "bwrapinfo.json").open("wb") as noted:
+            inside = ["--unshare-pid", "--proc", "/proc", "--dev", "/dev", "--tmpfs", self.all, "--ro-bind", self.folder, self.folder,
+                      "--lock-file", self.folder / ".ref", "--info-fd", noted.fileno()]
+            with flatpak_root(self.session, self.info) as (reading, command):
+                return Peer(self.session, [*command, *inside, PYTHON, PEER], descriptors=[reading, noted.fileno()], **environment)
+
+    @contextlib.contextmanager
+    def proxied(self):
+        """The address of its proxy, which has a root of its own, and nothing else."""
+        path = self.session.root / f"proxied-{self.number}"
+        with flatpak_root(self.session, self.info) as (reading, command):
+            proxy = self.session.start("proxy", [
+                *command, "xdg-dbus-proxy", self.session.bus_address, path, "--filter", "--talk=org.vitrine.ScreenShare1"], pass_fds=[reading])
+        wait_until(path.exists, "the proxy's socket")
+        yield f"unix:path={path}"
+        self.session.processes.end(proxy)
+
+
+@contextlib.contextmanager
+def flatpak_root(session, info):
+    """A descriptor that the sandbox reads, and the command that gives a program a root of its own, with this text as `/.flatpak-info`."""
     reading, writing = os.pipe()
-    os.write(writing, f"[Application]\nname={application}\nruntime=runtime/org.example.Platform/x86_64/1\n".encode())
+    os.write(writing, info.encode())
     os.close(writing)
-    command = ["bwrap", "--unshare-user", "--die-with-parent", "--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev",
+    command = ["bwrap", "--unshare-user", "--die-with-parent", "--ro-bind", "/usr", "/usr", "--dev-bind", "/dev", "/dev", "--ro-bind", "/proc", "/proc",
                "--bind", session.root, session.root, "--ro-bind", PEER.parent, PEER.parent, "--ro-bind-data", reading, "/.flatpak-info"]
     for name in ("bin", "lib", "lib64", "etc"):
         path = Path("/") / name
@@ -142,4 +176,7 @@ def _flatpak_sandbox(session, application):
             command += ["--symlink", os.readlink(path), path]
         elif path.is_dir():
             command += ["--ro-bind", path, path]
-    return reading, command
+    try:
+        yield reading, command
+    finally:
+        os.close(reading)

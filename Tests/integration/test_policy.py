@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Who may do what: the owner, those whom it allows, other programs, programs in a sandbox. Identities come from the bus's credentials."""
 
+import fcntl
 import os
 
 import pytest
@@ -246,6 +247,56 @@ def test_flatpak(world, me, own):
             track.disallow(identity)
             assert track.get("Subscriptions") == []
             refused_to(peer, track.path, STOPPING + STARTING + SUBSCRIBING + MANAGING, identity)
+
+
+FORGERIES = {
+    "no instance": "[Application]\nname=org.example.Viewer\n",
+    "one that is not there": "[Application]\nname=org.example.Viewer\n[Instance]\ninstance-id=77\n",
+    "another one's": "[Application]\nname=org.example.Viewer\n[Instance]\ninstance-id={number}\n",
+    "another one's, by its folder": "[Application]\nname=org.example.Viewer\n[Instance]\ninstance-id=./{number}\n",
+    "one of its own making": "[Application]\nname=org.example.Viewer\n[Instance]\ninstance-id=org.example.Evil/tmp/7\n",
+}
+
+
+@needs_sandbox
+@pytest.mark.parametrize("numbers", ["own process numbers", "shared process numbers"])
+@pytest.mark.parametrize("what", FORGERIES)
+def test_a_forged_flatpak(world, me, own, what, numbers):
+    """A sandbox that was not made by Flatpak may say in its root what it likes: it is no application, not even beside one that runs."""
+    own.allow("app:org.example.Viewer")
+    # The folders of applications, beside those of instances, are theirs to write.
+    made = world.runtime_dir / ".flatpak" / "org.example.Evil" / "tmp" / "7"
+    made.mkdir(parents=True, exist_ok=True)
+    (made / "info").write_text(FORGERIES["one of its own making"])
+    (made / ".ref").touch()
+    with peers.flatpak(world, "org.example.Viewer") as genuine, (made / ".ref").open("r+") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        genuine.track(own.path, "Subscribe", EMPTY)
+        number = max(int(one.name) for one in made.parents[2].iterdir() if one.name.isdigit())
+        with peers.forged_flatpak(world, FORGERIES[what].format(number=number), numbers == "own process numbers") as peer:
+            error = refused(peer.track, own.path, "Subscribe", EMPTY)
+            assert error.name == NOT_ALLOWED and f"is not for exe:{peers.PYTHON}" in error.message
+            path = peer.create_track()
+            assert me.track(path).get("OwnerIdentity") == f"exe:{peers.PYTHON}"
+            assert refused(peer.create_track, persist="forever").name == ERROR + "Unsupported"
+
+
+@needs_sandbox
+@pytest.mark.parametrize("what", ["left", "another application's"])
+def test_an_instance_that_is_none(world, me, what):
+    """The folder of an instance that has ended, and one that names another application than the sandbox does, stand for nobody."""
+    instance = peers.FlatpakInstance(world, "org.example.Viewer")
+    if what == "left":
+        with instance.proxied() as address:
+            with instance.peer(DBUS_SESSION_BUS_ADDRESS=address) as peer:
+                assert me.track(peer.create_track()).get("OwnerIdentity") == "app:org.example.Viewer"
+            # Its process number and its namespace may be somebody else's by now.
+            with peers.Peer(world, [peers.PYTHON, peers.PEER], DBUS_SESSION_BUS_ADDRESS=address) as peer:
+                assert "xdg-dbus-proxy" in me.track(peer.create_track()).get("OwnerIdentity")
+    else:
+        instance.info = instance.info.replace("Viewer", "Painter")
+        with instance.proxied() as address, instance.peer(DBUS_SESSION_BUS_ADDRESS=address) as peer:
+            assert "xdg-dbus-proxy" in me.track(peer.create_track()).get("OwnerIdentity")
 
 
 @needs_sandbox
