@@ -76,8 +76,7 @@ public final class Agent {
         choices = RememberedChoices(.ofUser)
         object = makeObject()
         indicator = Indicator(
-            connection, server,
-            trusts: { [clients] client, answer in clients.identify(client) { answer(!$0.isSandboxed) } },
+            connection, server, trusts: trust,
             act: { [weak self] key, act in self?.handle(act, key) })
         readConfiguration()
         let desktop = Track(Paths.desktopTrack, defaults, owner: nil, nil, agent: self, isDesktopTrack: true)
@@ -148,9 +147,14 @@ public final class Agent {
         (cancels[identity.name] ?? Instant(nanoseconds: 0)) + Agent.peace
     }
 
+    /// Whether a client of the bus may speak for the person, or for the desktop: no program in a sandbox may.
+    private var trust: Indicator.Trust {
+        { [clients] client, answer in clients.identify(client) { answer(!$0.isSandboxed) } }
+    }
+
     /// Tells the person who opens the picker.
     func makeNotice(_ identity: Identity, title: String) -> PickerNotice {
-        PickerNotice(connection, who: identity.name, title: title)
+        PickerNotice(connection, who: identity.name, title: title, trusts: trust)
     }
 
     /// Announces what has changed of the agent's own properties.

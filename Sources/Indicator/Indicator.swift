@@ -16,7 +16,7 @@ public final class Indicator {
         case never
     }
 
-    /// Finds out whether a client of the bus may act for the person.
+    /// Finds out whether a client of the bus may speak for the person, and for the desktop.
     public typealias Trust = (_ client: BusName, _ answer: @escaping (Bool) -> Void) -> Void
 
     /// What the person does to a share.
@@ -37,10 +37,15 @@ public final class Indicator {
     private let server: ObjectServer
     private let act: (_ key: String, Act) -> Void
     private let trusts: Trust
+    private let log = Log("indicator")
     private var screens: [SharedScreen] = []
     private var shells: Set<BusName> = []
     private var hasHost = false
+    /// Whether the panel that there is did not take the mark.
+    private var isRefused = false
     private var item: StatusItem?
+    /// Who owns the names of the desktop at present, whether that one is believed or not.
+    private var owners: [BusName: BusName] = [:]
     private var notification: Notification?
     /// Those whose notification the person has closed.
     private var dismissed: Set<String> = []
@@ -53,19 +58,34 @@ public final class Indicator {
     ) {
         (self.connection, self.server, self.trusts, self.act) = (connection, server, trusts, act)
         for shell in Indicator.shells {
-            connection.watchName(shell) { [weak self] owner in
-                if owner == nil { self?.shells.remove(shell) } else { self?.shells.insert(shell) }
+            follow(shell) { [weak self] isThere in
+                if isThere { self?.shells.insert(shell) } else { self?.shells.remove(shell) }
                 self?.update()
             }
         }
-        connection.watchName(StatusItem.watcher) { [weak self] owner in
+        follow(StatusItem.watcher) { [weak self] isThere in
             self?.setHost(false)
-            if owner != nil { self?.askForHost() }
+            if isThere { self?.askForHost() }
         }
-        let rule = MatchRule(
-            sender: StatusItem.watcher, path: StatusItem.watcherPath, interface: StatusItem.watcherInterface,
-            member: "StatusNotifierHostRegistered")
-        connection.subscribe(rule) { [weak self] _ in self?.setHost(true) }
+        for signal in ["StatusNotifierHostRegistered", "StatusNotifierHostUnregistered"] as [MemberName] {
+            let rule = MatchRule(
+                sender: StatusItem.watcher, path: StatusItem.watcherPath, interface: StatusItem.watcherInterface, member: signal)
+            // It may not be the only one that there was.
+            connection.subscribe(rule) { [weak self] _ in self?.askForHost() }
+        }
+    }
+
+    /// Follows a name of the desktop's. Anybody who finds one free may take it: a program in a sandbox is not believed.
+    private func follow(_ name: BusName, _ changed: @escaping (_ isThere: Bool) -> Void) {
+        connection.watchName(name) { [weak self] owner in
+            self?.owners[name] = owner
+            guard let self, let owner else { return changed(false) }
+            trusts(owner) { [weak self] isTrusted in
+                guard let self, owners[name] == owner else { return }
+                if !isTrusted { log.warning("\(name) belongs to a program in a sandbox, which is not believed") }
+                changed(isTrusted)
+            }
+        }
     }
 
     /// Shows these shares, and no others.
@@ -78,24 +98,31 @@ public final class Indicator {
 
     private func setHost(_ hasHost: Bool) {
         guard hasHost != self.hasHost else { return }
-        self.hasHost = hasHost
+        // Another panel may take what the last one did not.
+        (self.hasHost, isRefused) = (hasHost, false)
         update()
     }
 
     private func askForHost() {
+        guard let watcher = owners[StatusItem.watcher] else { return }
         let call = MethodCall(
-            destination: StatusItem.watcher, path: StatusItem.watcherPath, interface: "org.freedesktop.DBus.Properties", member: "Get",
+            destination: watcher, path: StatusItem.watcherPath, interface: "org.freedesktop.DBus.Properties", member: "Get",
             arguments: [.string(StatusItem.watcherInterface.text), .string("IsStatusNotifierHostRegistered")])
-        connection.call(call, timeout: .seconds(30)) { [weak self] result in
-            guard case .success(let values) = result, values.first?.asVariant?.asBool ?? false else { return }
-            self?.setHost(true)
+        trusts(watcher) { [weak self] isTrusted in
+            guard isTrusted else { return }
+            self?.connection.call(call, timeout: .seconds(30)) { [weak self] result in
+                guard let self, owners[StatusItem.watcher] == watcher, case .success(let values) = result else { return }
+                setHost(values.first?.asVariant?.asBool ?? false)
+            }
         }
     }
 
     private func update() {
         let isWanted = !screens.isEmpty && (mode == .always || mode == .auto && shells.isEmpty)
-        updateItem(isWanted && hasHost)
-        updateNotification(isWanted && !hasHost && !screens.allSatisfy { dismissed.contains($0.key) })
+        if !isWanted { isRefused = false }
+        let hasMark = hasHost && !isRefused
+        updateItem(isWanted && hasMark)
+        updateNotification(isWanted && !hasMark && !screens.allSatisfy { dismissed.contains($0.key) })
     }
 
     private func updateItem(_ isShown: Bool) {
@@ -104,7 +131,12 @@ public final class Indicator {
             item = nil
             return
         }
-        if let item { item.update(screens) } else { item = StatusItem(connection, server, screens, trusts: trusts, act) }
+        if let item { return item.update(screens) }
+        let refused = { [weak self] in
+            self?.isRefused = true
+            self?.update()
+        }
+        item = StatusItem(connection, server, screens, trusts: trusts, onRefused: refused, act)
     }
 
     private func updateNotification(_ isShown: Bool) {
@@ -118,14 +150,15 @@ public final class Indicator {
             summary: screens.allSatisfy(\.isMuted) ? "Screen sharing is muted" : "Your screen is shared",
             body: screens.map(\.headline).joined(separator: "\n"), actions: [("stop", "Stop sharing")])
         if let notification { return notification.update(content) }
-        let notification = Notification(connection, content)
+        let notification = Notification(connection, content, trusts: trusts)
         notification.onAction = { [weak self] key in
             guard let self, key == "stop" else { return }
             for screen in screens { act(screen.key, .stop) }
         }
-        notification.onClosed = { [weak self] in
+        notification.onDismissed = { [weak self] in
             guard let self else { return }
             dismissed.formUnion(screens.map(\.key))
+            self.notification?.close()
             self.notification = nil
         }
         self.notification = notification

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 public import DBus
+import Loop
 
 /// The notification that says which program wants the screen, for the time that its picker is open.
 ///
@@ -12,11 +13,12 @@ public final class PickerNotice {
     /// - Parameters:
     ///   - identity: as the agent found it out, never as the program says.
     ///   - title: what the program says that it is for; may be empty.
-    public init(_ connection: Connection, who identity: String, title: String) {
-        let purpose = title.isEmpty ? "" : " It says: “\(title)”."
-        notification = Notification(
-            connection,
-            Notification.Content(summary: "A program asks to share your screen", body: "\(identity) has opened the picker.\(purpose)"))
+    ///   - trusts: says whose word about the notification is the person's.
+    public init(_ connection: Connection, who identity: String, title: String, trusts: @escaping Indicator.Trust) {
+        let purpose = title.isEmpty ? "" : " It says: \(quoted(title))."
+        let content = Notification.Content(
+            summary: "A program asks to share your screen", body: "\(identity.asPlainText) has opened the picker.\(purpose)")
+        notification = Notification(connection, content, trusts: trusts)
     }
 
     /// Takes it away: the picker is closed.

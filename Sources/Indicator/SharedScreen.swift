@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 import Glibc
+import Loop
 
 /// What is shared at present, as people are told.
 public struct SharedScreen: Equatable, Sendable {
@@ -24,8 +25,8 @@ public struct SharedScreen: Equatable, Sendable {
         (self.since, self.readerCount, self.isMuted) = (since, readerCount, isMuted)
     }
 
-    /// What, and for whom.
-    var headline: String { "\(source) · \(title.isEmpty ? "" : "“\(title)” · ")\(identity)" }
+    /// Who shares, what, and what that one says that it is for: last, and apart from what is known.
+    var headline: String { "\(identity.asPlainText) · \(source)\(title.isEmpty ? "" : " · \(quoted(title))")" }
 
     /// Since when, and how many look.
     var detail: String {
@@ -36,3 +37,6 @@ public struct SharedScreen: Equatable, Sendable {
         return "Since \(parts.tm_hour):\(minute) · \(readers)\(isMuted ? " · muted" : "")"
     }
 }
+
+/// What a program says, in quotes. Its direction of writing is its own: nothing around it moves (Unicode's isolates).
+func quoted(_ text: String) -> String { "“\u{2068}\(text.asPlainText)\u{2069}”" }

@@ -20,15 +20,21 @@ final class StatusItem {
     private let menu: StatusMenu
     private let name: BusName?
     private let log = Log("indicator")
+    private let onRefused: () -> Void
     private var screens: [SharedScreen]
     private var isClosed = false
 
+    /// How long the panel may take to say that it shows the mark.
+    private static let patience = Duration.seconds(5)
+
     /// Shows it to the hosts that there are.
+    ///
+    /// - Parameter onRefused: called when nobody shows it.
     init(
         _ connection: Connection, _ server: ObjectServer, _ screens: [SharedScreen], trusts: @escaping Indicator.Trust,
-        _ act: @escaping (_ key: String, Indicator.Act) -> Void
+        onRefused: @escaping () -> Void, _ act: @escaping (_ key: String, Indicator.Act) -> Void
     ) {
-        (self.connection, self.server, self.screens) = (connection, server, screens)
+        (self.connection, self.server, self.screens, self.onRefused) = (connection, server, screens, onRefused)
         menu = StatusMenu(server, trusts: trusts, act)
         name = BusName("org.kde.StatusNotifierItem-\(getpid())-1")
         menu.export()
@@ -56,16 +62,22 @@ final class StatusItem {
 
     private func register() {
         guard let name else { return }
-        connection.requestName(name) { [self] result in
-            if isClosed { return }
-            guard case .success = result else { return log.warning("no name for the mark in the panel: \(result)") }
+        connection.requestName(name) { [weak self] result in
+            guard let self, !isClosed else { return }
+            if case .failure(let error) = result { return refused("no name for the mark in the panel: \(error)") }
             let call = MethodCall(
                 destination: StatusItem.watcher, path: StatusItem.watcherPath, interface: StatusItem.watcherInterface,
                 member: "RegisterStatusNotifierItem", arguments: [.string(name.text)])
-            connection.call(call, timeout: .seconds(30)) { [log] result in
-                if case .failure(let error) = result { log.warning("the panel does not take the mark: \(error)") }
+            connection.call(call, timeout: StatusItem.patience) { [weak self] result in
+                if case .failure(let error) = result { self?.refused("the panel does not take the mark: \(error)") }
             }
         }
+    }
+
+    private func refused(_ why: String) {
+        if isClosed { return }
+        log.warning("\(why); a notification stands in for it")
+        onRefused()
     }
 
     private func export() {

@@ -62,7 +62,8 @@ public struct Log: Sendable {
 
     private func write(_ level: LogLevel, _ message: () -> String) {
         guard level.rawValue <= Log.threshold.load(ordering: .relaxed) else { return }
-        let text = message().split(separator: "\n", omittingEmptySubsequences: true).joined(separator: " | ")
+        let lines = message().unicodeScalars.split(separator: "\n", omittingEmptySubsequences: true)
+        let text = lines.map { String($0).asPlainText }.joined(separator: " | ")
         let prefix: String
         if Log.readByJournal {
             prefix = "<\(level.rawValue)>"

@@ -33,5 +33,6 @@ public final class Namespace: Equatable {
     /// This one, and those that it lies in, from the inside to the outside, as far as this process sees.
     public var withParents: [Namespace] { Array(sequence(first: self) { $0.parent }) }
 
+    /// Whether both are the same namespace.
     public static func == (left: Namespace, right: Namespace) -> Bool { left.identity == right.identity }
 }

@@ -41,7 +41,7 @@ def test_the_mark_in_the_panel_stops_the_share(desktop_with_marks):
     agent = share(desktop)
     desktop.hand.wait("evaluate", script=f"{LABELS}.includes('Stop sharing')")
     labels = desktop.hand("evaluate", script=LABELS)
-    assert labels[0].startswith("Monitor, 1280×720 · “lesson”") and labels[2] == "Mute"
+    assert labels[0].startswith("exe:") and labels[0].endswith(" · Monitor, 1280×720 · “\u2068lesson\u2069”") and labels[2] == "Mute"
     desktop.hand("evaluate", script=f"{MENU}.open(); true")
     item = f"{MENU}._getMenuItems().find(item => item.label?.text === 'Stop sharing')"
     wait_until(lambda: desktop.hand("evaluate", script=f"{item}.mapped"), "the open menu", every=0.2)

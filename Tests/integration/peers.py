@@ -100,9 +100,13 @@ def other_identity(session):
     return f"exe:{session.root / 'other-program'}"
 
 
+# What gives a program a user namespace of its own, and leaves it everything else.
+USER_NAMESPACE = ["bwrap", "--dev-bind", "/", "/", "--unshare-user", "--die-with-parent"]
+
+
 def sandboxed(session):
     """A client in a user namespace of its own."""
-    return Peer(session, ["bwrap", "--dev-bind", "/", "/", "--unshare-user", "--die-with-parent", PYTHON, PEER])
+    return Peer(session, [*USER_NAMESPACE, PYTHON, PEER])
 
 
 def flatpak(session, application, **environment):
@@ -120,9 +124,7 @@ def flatpak_behind_proxy(session, application):
 
 def forged_flatpak(session, info, has_own_numbers):
     """A client in a sandbox that was made inside of another one, by a program there, with this text as `/.flatpak-info`."""
-    outer = ["bwrap", "--dev-bind", "/", "/", "--unshare-user", "--die-with-parent"]
-    if has_own_numbers:
-        outer += ["--unshare-pid", "--proc", "/proc"]
+    outer = [*USER_NAMESPACE, *(["--unshare-pid", "--proc", "/proc"] if has_own_numbers else [])]
     with flatpak_root(session, info) as (reading, command):
         return Peer(session, [*outer, *command, PYTHON, PEER], descriptors=[reading])
 

@@ -21,10 +21,12 @@ NOTIFICATIONS = """<node><interface name="org.freedesktop.Notifications">
 WATCHER = """<node><interface name="org.kde.StatusNotifierWatcher">
 <method name="RegisterStatusNotifierItem"><arg type="s" direction="in"/></method>
 <property name="IsStatusNotifierHostRegistered" type="b" access="read"/>
-<signal name="StatusNotifierHostRegistered"/></interface></node>"""
+<signal name="StatusNotifierHostRegistered"/><signal name="StatusNotifierHostUnregistered"/></interface></node>"""
 
 LOGIND = """<node><interface name="org.freedesktop.login1.Manager">
 <method name="GetSession"><arg type="s" direction="in"/><arg type="o" direction="out"/></method>
+<property name="PreparingForSleep" type="b" access="read"/>
+<signal name="SessionNew"><arg type="s"/><arg type="o"/></signal>
 <signal name="PrepareForSleep"><arg type="b"/></signal></interface></node>"""
 
 LOGIND_SESSION = """<node><interface name="org.freedesktop.login1.Session">
@@ -56,7 +58,10 @@ class Service:
         self.client._glib.run(lambda: self.client.connection.emit_signal(None, path, interface, member, value))
 
     def _called(self, _connection, _sender, _path, _interface, member, arguments, invocation):
-        invocation.return_value(getattr(self, member)(*arguments.unpack()))
+        try:
+            invocation.return_value(getattr(self, member)(*arguments.unpack()))
+        except LookupError as error:
+            invocation.return_dbus_error("org.freedesktop.DBus.Error.Failed", str(error))
 
     def _read(self, _connection, _sender, _path, _interface, name):
         return getattr(self, name)()
@@ -92,6 +97,11 @@ class Notifications(Service):
         self.CloseNotification(number)
         self.emit(self.PATH, self.name, "NotificationClosed", GLib.Variant("(uu)", (number, 2)))
 
+    def take_away(self, number, reason):
+        """It goes, and not because the person wants it: it has expired (1), another program has closed it (3), or who knows why (4)."""
+        self.CloseNotification(number)
+        self.emit(self.PATH, self.name, "NotificationClosed", GLib.Variant("(uu)", (number, reason)))
+
     def numbers(self, about):
         """Those that are shown with that summary."""
         with self._lock:
@@ -110,10 +120,18 @@ class Panel(Service):
     def __init__(self, session, *, has_host=True):
         super().__init__(session.bus_address, "org.kde.StatusNotifierWatcher")
         self.items, self.has_host, self.session = [], has_host, session
+        # "ok", "refuse", or "never" answer.
+        self.answer = "ok"
         self.export(self.PATH, WATCHER)
         self.own()
 
+    def _called(self, connection, sender, path, interface, member, arguments, invocation):
+        if self.answer != "never":
+            super()._called(connection, sender, path, interface, member, arguments, invocation)
+
     def RegisterStatusNotifierItem(self, name):
+        if self.answer == "refuse":
+            raise LookupError("no room")
         if name not in self.items:
             self.items.append(name)
 
@@ -123,6 +141,10 @@ class Panel(Service):
     def add_host(self):
         self.has_host = True
         self.emit(self.PATH, self.name, "StatusNotifierHostRegistered", None)
+
+    def remove_host(self):
+        self.has_host = False
+        self.emit(self.PATH, self.name, "StatusNotifierHostUnregistered", None)
 
     def shown(self):
         """The items that are there: a host drops one when its name goes."""
@@ -147,9 +169,9 @@ class Logind(Service):
 
     PATH, SESSION = "/org/freedesktop/login1", "/org/freedesktop/login1/session/_31"
 
-    def __init__(self, session, *, locked=False):
+    def __init__(self, session, *, locked=False, asleep=False, has_session=True):
         super().__init__(session.system_bus_address, "org.freedesktop.login1")
-        self.locked = locked
+        self.locked, self.asleep, self.has_session = locked, asleep, has_session
         self.asked = []
         self.export(self.PATH, LOGIND)
         self.export(self.SESSION, LOGIND_SESSION)
@@ -157,7 +179,17 @@ class Logind(Service):
 
     def GetSession(self, name):
         self.asked.append(name)
+        if not self.has_session:
+            raise LookupError("the caller does not belong to any known session")
         return GLib.Variant("(o)", (self.SESSION,))
+
+    def PreparingForSleep(self):
+        return GLib.Variant("b", self.asleep)
+
+    def new_session(self):
+        """The person logs in."""
+        self.has_session = True
+        self.emit(self.PATH, "org.freedesktop.login1.Manager", "SessionNew", GLib.Variant("(so)", ("1", self.SESSION)))
 
     def LockedHint(self):
         self.asked.append("LockedHint")
@@ -170,4 +202,5 @@ class Logind(Service):
                   GLib.Variant("(sa{sv}as)", ("org.freedesktop.login1.Session", changed, [])))
 
     def sleep(self, begins=True):
+        self.asleep = begins
         self.emit(self.PATH, "org.freedesktop.login1.Manager", "PrepareForSleep", GLib.Variant("(b)", (begins,)))

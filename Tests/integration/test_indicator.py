@@ -6,6 +6,7 @@ from gi.repository import GLib
 
 import peers
 from bus import BusError
+from processes import wait_until
 from screen import TestScreen
 from services import Notifications, Panel, Service
 
@@ -39,7 +40,7 @@ def test_a_mark_in_the_panel(session, agent, screen):
     assert (item["Category"], item["Status"], item["ItemIsMenu"]) == ("SystemServices", "Active", True)
     assert item["ToolTip"][2] == SHARED and "my_lesson" in item["ToolTip"][3]
     (headline, _), (detail, _), *acts = panel.menu()
-    assert headline.replace("__", "_") == f"Monitor, 1280×720 · “my_lesson” · exe:{peers.PYTHON}"
+    assert headline.replace("__", "_") == f"exe:{peers.PYTHON} · Monitor, 1280×720 · “\u2068my_lesson\u2069”", "who it is first, its own words last"
     assert detail.startswith("Since ") and detail.endswith(" · 0 readers")
     assert acts == [["Mute", True], ["Stop sharing", True]]
     reader = agent.desktop.subscribe()
@@ -122,6 +123,108 @@ def test_a_notification_where_no_panel_takes_marks(session, agent):
     notifications.wait_for(SHARED)
 
 
+@pytest.mark.parametrize("reason", [3, 1, 4])
+def test_a_notification_that_nobody_has_dismissed(session, agent, reason):
+    """What another program closes is shown again, what the desktop takes away when there is something new; it is no Stop, and no wish of the person's."""
+    notifications = Notifications(session)
+    agent.set_screen_share(True, wait=True)
+    for _ in range(2):
+        notifications.wait_for(SHARED)
+        notifications.take_away(notifications.numbers(SHARED)[0], reason)
+        if reason != 3:
+            agent.desktop.mute()
+            notifications.wait_for(MUTED)
+            agent.desktop.mute(False)
+    notifications.wait_for(SHARED)
+    assert agent.desktop.state == "active"
+    notifications.dismiss(notifications.numbers(SHARED)[0])
+    agent.desktop.mute()
+    agent.desktop.mute(False)
+    assert not notifications.shown and agent.desktop.state == "active"
+
+
+def test_a_desktop_that_shows_notifications_anew(session, agent):
+    """What one program showed is shown by the next one that shows notifications."""
+    notifications = Notifications(session)
+    agent.set_screen_share(True, wait=True)
+    notifications.wait_for(SHARED)
+    notifications.close()
+    again = Notifications(session)
+    again.wait_for(SHARED)
+    agent.set_screen_share(False)
+    again.wait_for(SHARED, 0)
+
+
+def test_a_desktop_that_shows_notifications_late(session, agent):
+    """Who begins to show notifications in the middle of a share shows that one."""
+    agent.set_screen_share(True, wait=True)
+    wait_until(lambda: "shows no notifications" in session.processes.log("agent"), "the agent to see that there are none")
+    Notifications(session).wait_for(SHARED)
+
+
+@pytest.mark.parametrize("how", ["the name is taken", "refuse", "never"])
+def test_a_panel_that_does_not_take_the_mark(session, agent, how):
+    """Where the panel is there, and does not show the mark, a notification stands in for it; the next share tries the panel again."""
+    panel, notifications = Panel(session), Notifications(session)
+    name = f"org.kde.StatusNotifierItem-{session.agent_process.pid}-1"
+    if how == "the name is taken":
+        squatter = Service(session.bus_address, name)
+        squatter.own()
+    else:
+        panel.answer = how
+    agent.set_screen_share(True, wait=True)
+    notifications.wait_for(SHARED)
+    assert panel.items == []
+    agent.set_screen_share(False)
+    notifications.wait_for(SHARED, 0)
+    if how == "the name is taken":
+        squatter.close()
+        session.wait_for_no_name(name)
+    panel.answer = "ok"
+    agent.set_screen_share(True, wait=True)
+    panel.wait_for()
+    assert len(notifications.closed) == 1 and not notifications.shown
+
+
+class Squatter:
+    """A program in a sandbox that has taken names of the desktop's, and answers as the desktop would (see squatter.py)."""
+
+    def __init__(self, session, *kinds):
+        command = [*peers.USER_NAMESPACE, peers.PYTHON, peers.PEER.with_name("squatter.py"), session.bus_address, *kinds]
+        session.start("squatter", command)
+        self._log = lambda: session.processes.log("squatter")
+        wait_until(lambda: "ready" in self._log(), "the squatter")
+
+    def wait_for(self, words):
+        wait_until(lambda: words in self._log(), f"the squatter: {words}")
+
+
+needs_sandbox = pytest.mark.skipif(not peers.sandboxing_works(), reason="this machine lets nobody make a sandbox (bwrap --unshare-user)")
+
+
+@needs_sandbox
+@pytest.mark.parametrize("name", ["org.kde.StatusNotifierWatcher", "org.gnome.Shell", "org.kde.plasmashell"])
+def test_a_sandboxed_program_is_no_desktop(session, agent, name):
+    """A program in a sandbox that takes the name of a panel, or of a shell that shows shares by itself, keeps nobody from being told."""
+    Squatter(session, name)
+    notifications = Notifications(session)
+    agent.set_screen_share(True, wait=True)
+    notifications.wait_for(SHARED)
+    assert "is not believed" in session.processes.log("agent")
+
+
+@needs_sandbox
+def test_a_sandboxed_program_presses_no_button(session, agent):
+    """A program in a sandbox that shows the notifications of a desktop without any does not stop what it may not stop."""
+    squatter = Squatter(session, "org.freedesktop.Notifications")
+    agent.set_screen_share(True, wait=True)
+    squatter.wait_for("pressed")
+    for _ in range(20):
+        assert agent.desktop.state == "active"
+        agent.client.owner("org.freedesktop.Notifications")
+    assert agent.desktop.state == "active"
+
+
 def test_a_panel_that_comes_and_goes(session, agent):
     """The mark follows the panel: a notification stands in for it while there is none, or none that shows marks."""
     notifications = Notifications(session)
@@ -131,6 +234,10 @@ def test_a_panel_that_comes_and_goes(session, agent):
     notifications.wait_for(SHARED)
     panel.add_host()
     panel.wait_for()
+    notifications.wait_for(SHARED, 0)
+    panel.remove_host()
+    notifications.wait_for(SHARED)
+    panel.add_host()
     notifications.wait_for(SHARED, 0)
     panel.close()
     notifications.wait_for(SHARED)
