@@ -133,6 +133,9 @@ public final class Agent {
     /// Whether the session is locked, or the machine goes to sleep: nobody is to see its screens.
     var isScreenLocked: Bool { screenLock?.isLocked ?? false }
 
+    /// Before something is shared: it may have been locked unheard.
+    func askForScreenLock() { screenLock?.ask() }
+
     /// How long who had a picker closed cannot open the next one.
     private static let peace = Duration.seconds(2)
 

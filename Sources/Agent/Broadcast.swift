@@ -36,6 +36,7 @@ final class Broadcast {
     private let pool: FramePool
     private let memory: Memory
     private let makeNotice: () -> PickerNotice?
+    private let checkTurn: () throws(AgentError) -> Void
     /// What is asked of the portal; the remembered choice is added when it is asked.
     private var wish = CastOptions()
     private var opening: Timer?
@@ -48,18 +49,20 @@ final class Broadcast {
     /// What PipeWire delivers; nil before the negotiation.
     private(set) var format: StreamFormat?
     private(set) var isPaused = false
-    /// Whether the desktop's picker is open, or about to be.
-    private(set) var isPicking = true
+    /// Whether the desktop's picker is open. While it is put off others may open theirs.
+    private(set) var isPicking = false
 
     /// - Parameters:
     ///   - notBefore: when the picker may open.
     ///   - notice: shows who asks for the picker, where the person is to be told; called when it opens.
+    ///   - checkTurn: throws when somebody else's picker is open; called when one opens that was put off.
     init(
         _ options: TrackOptions, _ start: StartOptions, portal: ScreenCastPortal, captures: Captures, pool: FramePool, memory: Memory,
-        notBefore: Instant, notice: @escaping () -> PickerNotice?, _ handler: @escaping (Event) -> Void
+        notBefore: Instant, notice: @escaping () -> PickerNotice?, checkTurn: @escaping () throws(AgentError) -> Void,
+        _ handler: @escaping (Event) -> Void
     ) {
         (self.portal, self.captures, self.pool, self.memory, self.handler) = (portal, captures, pool, memory, handler)
-        makeNotice = notice
+        (makeNotice, self.checkTurn) = (notice, checkTurn)
         wish.types = SourceTypes(rawValue: options.sources)
         wish.cursorMode = options.cursor
         wish.cursorModeIsRequired = options.cursorIsExplicit
@@ -67,14 +70,24 @@ final class Broadcast {
         wish.timeout = start.timeout == 0 ? nil : .seconds(Int64(start.timeout))
         wish.persistMode = memory.key.persistence.asPersistMode
         if notBefore > .now {
-            opening = captures.loop.at(notBefore) { [unowned self] in openPicker() }
+            opening = captures.loop.at(notBefore) { [unowned self] in openAfterPeace() }
         } else {
             openPicker()
         }
     }
 
-    private func openPicker() {
+    private func openAfterPeace() {
         opening = nil
+        do throws(AgentError) {
+            try checkTurn()
+        } catch {
+            return handler(.failed(error))
+        }
+        openPicker()
+    }
+
+    private func openPicker() {
+        isPicking = true
         notice = makeNotice()
         wish.restoreToken = memory.skipsPicker ? memory.choices.token(for: memory.key) : nil
         cast = portal.start(wish) { [weak self] event in self?.handle(event) }

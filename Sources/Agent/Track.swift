@@ -173,12 +173,14 @@ final class Track {
         guard let start = start.options, let starter = self.start.starter else { return }
         log.info(
             "\(path): the picker is asked for; by=\(starter.identity.name) owner=\(ownerIdentity?.name ?? "-") title=\"\(options.title)\"")
+        agent.askForScreenLock()
         let memory = Broadcast.Memory(choices: agent.choices, key: choiceKey(of: starter), skipsPicker: !machine.isSwitching)
         let (title, isUnexpected) = (options.title, starter.identity.isSandboxed || !isOwn(starter))
         let opened = Broadcast(
             options, start, portal: agent.portal, captures: agent.captures, pool: pool, memory: memory,
             notBefore: agent.endOfPeace(for: starter.identity),
-            notice: { [agent] in isUnexpected ? agent.makeNotice(starter.identity, title: title) : nil }
+            notice: { [agent] in isUnexpected ? agent.makeNotice(starter.identity, title: title) : nil },
+            checkTurn: { [agent] () throws(AgentError) in try agent.checkNoPickerIsOpen() }
         ) { [weak self] event in self?.handle(event, generation) }
         if machine.isSwitching { replacement = opened } else { broadcast = opened }
     }

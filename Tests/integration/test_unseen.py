@@ -60,19 +60,66 @@ def _settled(subscription):
     return subscription.statistics["sent"]
 
 
+def shows_nothing(subscription):
+    """Whether a reader that has had no picture gets none while the screen moves."""
+    return _settled(subscription) == 0
+
+
 def test_a_lock_that_was_there_before(session, agent):
-    """An agent that starts in a locked session shows nothing; when logind goes away it knows of no lock any more."""
+    """An agent that starts in a locked session shows nothing."""
     logind = Logind(session, locked=True)
     wait_until(lambda: "LockedHint" in logind.asked, "the agent to ask logind")
     agent.set_screen_share(True, wait=True)
     subscription = agent.desktop.subscribe()
-    assert _settled(subscription) == 0
+    assert shows_nothing(subscription)
+    logind.lock(False)
+    wait_until(lambda: subscription.statistics["sent"] > 0, "the picture")
+
+
+@pytest.mark.parametrize("how", ["locked", "asleep"])
+def test_logind_that_leaves(session, agent, how):
+    """A logind that goes away says nothing: what was hidden stays hidden, also when it is back and says the same, until it says otherwise.
+
+    A crash of logind, or its update, is no reason to show a locked session's screen.
+    """
+    logind = Logind(session, **{how: True})
+    wait_until(lambda: "LockedHint" in logind.asked, "the agent to ask logind")
+    agent.set_screen_share(True, wait=True)
+    subscription = agent.desktop.subscribe()
+    assert shows_nothing(subscription)
     logind.close()
-    wait_until(lambda: subscription.statistics["sent"] > 0, "the picture, when nothing is known of a lock")
-    again = Logind(session, locked=True)
+    wait_until(lambda: "logind has left" in session.processes.log("agent"), "the agent to see it")
+    assert shows_nothing(subscription)
+    again = Logind(session, **{how: True})
     wait_until(lambda: "LockedHint" in again.asked, "the agent to ask the new logind")
-    _settled(subscription)
+    assert shows_nothing(subscription)
     again.close()
+    Logind(session)
+    wait_until(lambda: subscription.statistics["sent"] > 0, "the picture")
+
+
+def test_logind_that_knows_of_no_session_yet(session, agent):
+    """When logind does not know the session at first, it is asked again: when somebody logs in, and before each picker."""
+    logind = Logind(session, has_session=False, locked=True)
+    wait_until(lambda: "auto" in logind.asked, "the agent to ask logind")
+    agent.set_screen_share(True, wait=True)
+    subscription = agent.desktop.subscribe()
+    wait_until(lambda: subscription.statistics["sent"] > 0, "the picture: nothing is known of a lock")
+    logind.new_session()
+    wait_until(lambda: "LockedHint" in logind.asked, "the agent to ask for the new session")
+    assert shows_nothing(agent.desktop.subscribe())
+
+
+def test_logind_is_asked_at_each_start(session, agent):
+    """A session that logind learns of without a word is found when the next share starts, before anything of it is shown."""
+    logind = Logind(session, has_session=False)
+    wait_until(lambda: "auto" in logind.asked, "the agent to ask logind")
+    agent.set_screen_share(True, wait=True)
+    agent.set_screen_share(False)
+    logind.has_session, logind.locked = True, True
+    subscription = agent.desktop.subscribe()
+    agent.set_screen_share(True, wait=True)
+    assert shows_nothing(subscription)
 
 
 # Who opens the picker
@@ -84,11 +131,13 @@ def test_a_sandboxed_program_is_named(session, agent, screen):
     notifications = Notifications(session)
     screen.configure(answer="never")
     with peers.flatpak(session, "org.example.Viewer") as peer:
-        path = peer.create_track(title="<b>Your bank</b> & you")
+        # A sign of markup may be one character with what is written over it; other characters turn the direction round.
+        path = peer.create_track(title="<\u0301b>Your bank</b> &\u0301 you\u202e moc\u2066.")
         peer.track(path, "StartCapture")
         peer.track(path, "StartBroadcast", options())
         ((summary, body, hints),) = notifications.wait_for(ASKED)
-        assert "app:org.example.Viewer" in body and "&lt;b&gt;Your bank&lt;/b&gt; &amp; you" in body
+        assert body == ("app:org.example.Viewer has opened the picker. It says: "
+                        "“\u2068&lt;\u0301b&gt;Your bank&lt;/b&gt; &amp;\u0301 you\ufffd moc\ufffd.\u2069”.")
         screen.answer_picker("ok")
         notifications.wait_for(ASKED, 0)
         agent.track(path).wait_until("State", "active")
@@ -130,11 +179,6 @@ def test_peace_after_a_cancelled_picker(session, agent, screen):
     screen.configure(answer="never")
     agent.set_screen_share(True)
     assert agent.desktop.state == "choosing"
-    with peers.other_program(session) as other:
-        path = other.create_track()
-        other.track(path, "StartCapture")
-        error = refused(other.track, path, "StartBroadcast", options())
-        assert error.name == ERROR + "Busy", "the next picker is this one's, though it is not shown yet"
     screen.wait_for_picker()
     assert time.monotonic() - cancelled > 1.5
     screen.answer_picker("cancel")
@@ -143,3 +187,39 @@ def test_peace_after_a_cancelled_picker(session, agent, screen):
     agent.desktop.stop_capture()
     assert agent.desktop.state == "idle" and screen.get("PickersOpen") == 0
     assert agent.objects().keys() >= {DESKTOP_TRACK}
+
+
+def test_peace_is_nobody_elses(session, agent, screen):
+    """Who has to wait for two seconds keeps nobody else from the picker, and gets Busy when that is open by then."""
+    screen.configure(answer="cancel")
+    assert refused(agent.set_screen_share, True, wait=True).name == ERROR + "Cancelled"
+    waiting = agent.start_screen_share(True, wait=True)
+    agent.desktop.wait_until("State", "choosing")
+    screen.configure(answer="never")
+    with peers.other_program(session) as other:
+        path = other.create_track()
+        other.track(path, "StartCapture")
+        other.track(path, "StartBroadcast", options())
+        screen.wait_for_picker()
+        error = refused(waiting.wait)
+        assert error.name == ERROR + "Busy" and path in error.message and agent.desktop.state == "listening"
+        screen.answer_picker("ok")
+        agent.track(path).wait_until("State", "active")
+
+
+def test_who_cancels_for_ever_holds_up_nobody(session, agent, screen):
+    """A program whose pickers are closed one after the other, and that starts again at once each time, leaves the picker to others."""
+    screen.configure(answer="cancel")
+    refused(agent.set_screen_share, True, wait=True)
+    with peers.other_program(session) as other:
+        path = other.create_track()
+        other.track(path, "StartCapture")
+        for _ in range(3):
+            waiting = agent.start_screen_share(True, wait=True)
+            agent.desktop.wait_until("State", "choosing")
+            screen.configure(answer="ok")
+            other.track(path, "StartBroadcast", options(wait=True))
+            assert agent.track(path).state == "active"
+            other.track(path, "StopBroadcast")
+            screen.configure(answer="cancel")
+            assert refused(waiting.wait).name == ERROR + "Cancelled"
