@@ -41,12 +41,16 @@ struct Configuration {
     /// Takes the lines of one file in.
     mutating func add(_ text: String, from path: String) {
         var allow: [String]?
+        // What names the choice says nothing without what remembers it, which may stand in a later line.
+        var names: [(number: Int, value: String)] = []
         for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
             let trimmed = Configuration.trimmed(line)
             if trimmed.isEmpty || trimmed.hasPrefix("#") { continue }
             do throws(AgentError) {
                 let (key, value) = try Configuration.parse(trimmed)
-                if key == "allow" {
+                if key == "restore-key" {
+                    names.append((index + 1, value))
+                } else if key == "allow" {
                     // The lines of a file add up.
                     allow = (allow ?? []) + Configuration.words(value)
                     try take(key, .strings(allow ?? []))
@@ -55,6 +59,13 @@ struct Configuration {
                 }
             } catch {
                 complaints.append("\(path):\(index + 1): \(error.message)")
+            }
+        }
+        for name in names {
+            do throws(AgentError) {
+                try take("restore-key", .string(name.value))
+            } catch {
+                complaints.append("\(path):\(name.number): \(error.message)")
             }
         }
     }

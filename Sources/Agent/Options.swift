@@ -140,6 +140,8 @@ struct TrackOptions: Equatable, Sendable {
                 throw .invalid("persist", "is \"\(name)\"; there are none, session, forever")
             }
             persistence = known
+            // A name from before names nothing then.
+            if known == .none { restoreKey = "" }
         }
         if let key = try reader.takeString("restore-key") {
             guard key.utf8.count <= TrackOptions.greatestRestoreKey else {

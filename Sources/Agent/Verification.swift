@@ -3,15 +3,27 @@ import Glibc
 import Loop
 
 extension Identity {
-    /// Programs that do what a file or an argument says: to trust one of them is to trust every script of this user.
+    /// Programs that do what a file, an argument or the other end of a connection says: to trust one of them is to trust every script of this user.
+    ///
+    /// By kind: languages and shells; what has one of them built in; what runs other programs in its own process; what passes on what others
+    /// say; what speaks to the bus as it is told.
     private static let interpreters = [
-        "python", "pypy", "perl", "ruby", "node", "bun", "deno", "bash", "dash", "sh", "zsh", "fish", "ksh", "mksh", "tcsh", "csh",
-        "busybox",
-        "toybox", "lua", "luajit", "tclsh", "wish", "php", "java", "mono", "dotnet", "gjs", "qjs", "guile", "rscript", "julia", "erl",
-        "beam",
-        "escript", "ocaml", "ocamlrun", "ghc", "racket", "sbcl", "emacs", "vim", "nvim", "awk", "gawk", "mawk", "env", "ld", "qemu", "wine",
-        "gdb",
-        "strace", "electron", "busctl", "gdbus", "dbus-send", "qdbus", "qdbusviewer", "d-feet", "d-spy", "systemd-run", "swift",
+        "python", "pypy", "perl", "raku", "ruby", "node", "nodejs", "bun", "deno", "tsx", "electron", "bash", "dash", "sh", "zsh", "fish",
+        "ksh", "mksh", "tcsh", "csh", "nu", "pwsh", "elvish", "xonsh", "busybox", "toybox", "lua", "luajit", "tclsh", "wish", "expect",
+        "php",
+        "java", "mono", "dotnet", "gjs", "cjs", "qjs", "seed", "guile", "r", "rscript", "julia", "octave", "erl", "beam", "escript",
+        "elixir", "ocaml", "ocamlrun", "ghc", "runghc", "racket", "sbcl", "clisp", "ecl", "gforth", "swipl", "awk", "gawk", "mawk",
+        "jshell",
+        "groovy", "scala", "kotlin", "wasmtime", "wasmer", "swift", "tcc", "cling",
+
+        "emacs", "vim", "nvim", "vi", "gimp", "blender", "inkscape", "soffice", "mpv", "vlc", "sqlite",
+
+        "env", "ld", "qemu", "wine", "box", "fexinterpreter", "gdb", "lldb", "strace", "ltrace", "valgrind", "rr", "perf",
+        "proot", "systemd-run", "systemd-executor", "gst-launch",
+
+        "socat", "ssh", "sshd", "dropbear", "dbclient", "nc", "ncat", "netcat", "systemd-socket-proxyd", "systemd-stdio-bridge",
+
+        "busctl", "gdbus", "dbus-send", "qdbus", "qdbusviewer", "d-feet", "d-spy", "dbus-monitor",
     ]
 
     /// Whether this identity says who was granted something, for good: a name that neither the program itself nor its user can give to another one.

@@ -28,22 +28,33 @@ public struct ChoiceFile: Sendable {
 
     /// All choices, the one that was used last at the end. None when there is no file; lines that are damaged are passed over.
     public func choices() throws(Errno) -> [Choice] {
-        let bytes: [UInt8]
         do throws(Errno) {
-            bytes = try Files.contents(of: path)
+            _ = try openFolder()
         } catch {
             if error.code == ENOENT { return [] }
             throw error
         }
+        return try read()
+    }
+
+    private func read() throws(Errno) -> [Choice] {
+        var status = stat()
+        if lstat(path, &status) != 0 {
+            if errno == ENOENT { return [] }
+            throw Errno.last
+        }
+        // Neither a link, nor what another user has made.
+        guard status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else { throw Errno(EPERM) }
+        let bytes = try Files.contents(of: path)
         return String(decoding: bytes, as: UTF8.self).split(separator: "\n").compactMap(Choice.init(line:))
     }
 
     /// Changes the choices, and replaces the file in one step: whoever reads it sees all of the old or all of the new.
     public func change(_ body: (inout [Choice]) -> Void) throws(Errno) {
         try makeFolder()
-        let lock = FileDescriptor(owning: try Errno.check { open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
+        let lock = try openFolder()
         try Errno.check { flock(lock.raw, LOCK_EX | LOCK_NB) }
-        let before = try choices()
+        let before = try read()
         var after = before
         body(&after)
         if after == before { return }
@@ -78,5 +89,16 @@ public struct ChoiceFile: Sendable {
             if mkdir(prefix, 0o700) == 0 || errno == EEXIST { continue }
             throw Errno.last
         }
+    }
+
+    /// The folder, which is this user's own, for nobody else, and no link to somewhere else.
+    private func openFolder() throws(Errno) -> FileDescriptor {
+        let opened = FileDescriptor(owning: try Errno.check { open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) })
+        var status = stat()
+        try Errno.check { fstat(opened.raw, &status) }
+        guard status.st_uid == geteuid() else { throw Errno(EPERM) }
+        // What others may look into is closed to them.
+        if status.st_mode & 0o077 != 0 { try Errno.check { fchmod(opened.raw, 0o700) } }
+        return opened
     }
 }

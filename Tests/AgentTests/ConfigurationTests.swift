@@ -38,6 +38,21 @@ import Testing
         #expect(configuration.options == expected)
     }
 
+    @Test(arguments: ["restore-key = room\npersist = forever\n", "persist = forever\nrestore-key = room\n"])
+    func whatIsRememberedMayBeNamedInAnyOrder(text: String) {
+        let configuration = read(text)
+        #expect(configuration.complaints == [])
+        #expect(configuration.options.persistence == .forever && configuration.options.restoreKey == "room")
+    }
+
+    /// The machine's file has a name for what is remembered; the user's has nothing remembered.
+    @Test func nothingIsRememberedWhenTheUserSaysSo() {
+        var configuration = read("persist = forever\nrestore-key = room\n")
+        configuration.add("persist = none\n", from: "user")
+        #expect(configuration.complaints == [])
+        #expect(configuration.options.persistence == .none && configuration.options.restoreKey.isEmpty)
+    }
+
     private static let wrong = [
         "preset = h4320p", "preset", "= h720p", "fps = fast", "fps = -1", "bitrate = 5000M", "max-size = 800", "max-size = x",
         "sources = camera",

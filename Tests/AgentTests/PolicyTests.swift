@@ -89,9 +89,15 @@ import Testing
         "/usr/bin/python3.11", "/usr/bin/python", "/bin/bash", "/usr/bin/busctl", "/usr/bin/gdbus", "/usr/lib/jvm/bin/java",
         "/usr/bin/ld.so",
         "/usr/bin/qemu-x86_64", "/usr/bin/env", "/usr/lib/erlang/beam.smp", "/usr/bin/PYTHON3", "/usr/bin/node",
+        "/usr/bin/nodejs", "/usr/bin/socat", "/usr/bin/socat1", "/usr/bin/ssh", "/usr/lib/R/bin/exec/R", "/usr/bin/deno", "/usr/bin/bun",
+        "/usr/bin/mono-sgen", "/usr/bin/dotnet", "/usr/lib/wine/wine64", "/usr/bin/qemu-system-x86_64", "/usr/bin/gdb", "/usr/bin/strace",
+        "/usr/bin/busybox", "/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2", "/usr/bin/vim.basic", "/usr/bin/nc.openbsd",
     ]) func anInterpreterIsNobody(path: String) { #expect(Identity.isInterpreter(path)) }
 
-    @Test(arguments: ["/usr/bin/vitrinectl", "/usr/bin/shotwell", "/usr/bin/envision", "/usr/bin/perlmutter", "/usr/bin/ldap"])
+    @Test(arguments: [
+        "/usr/bin/vitrinectl", "/usr/bin/shotwell", "/usr/bin/envision", "/usr/bin/perlmutter", "/usr/bin/ldap", "/usr/bin/rsync",
+        "/usr/bin/boxes", "/usr/bin/view",
+    ])
     func aNameThatOnlyBeginsLikeOneIsNot(path: String) { #expect(!Identity.isInterpreter(path)) }
 
     /// A file of the system is out of a user's reach; nothing is out of root's; a folder that all may write spoils what is in it.

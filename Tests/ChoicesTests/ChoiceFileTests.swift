@@ -95,6 +95,41 @@ private final class Folder {
         #expect(folder.mode(of: "/state/vitrine/choices") == 0o600)
     }
 
+    /// Neither the folder nor the file is what stands somewhere else.
+    @Test(arguments: ["/state/vitrine", "/state/vitrine/choices"]) func aLinkIsNotFollowed(name: String) throws {
+        let folder = try Folder()
+        try folder.file.change { $0.append(Choice(identity: "app:a", name: "", token: "t")) }
+        let elsewhere = folder.path + "/elsewhere"
+        try Errno.check { rename(folder.path + name, elsewhere) }
+        try Errno.check { symlink(elsewhere, folder.path + name) }
+        defer {
+            for path in [folder.path + name, elsewhere + "/choices", elsewhere] { unlink(path) }
+            rmdir(elsewhere)
+        }
+        #expect(throws: Errno.self) { try folder.file.choices() }
+        #expect(throws: Errno.self) { try folder.file.change { $0.append(Choice(identity: "app:b", name: "", token: "t")) } }
+    }
+
+    @Test func aFolderThatOthersMayLookIntoIsClosedToThem() throws {
+        let folder = try Folder()
+        try folder.file.change { $0.append(Choice(identity: "app:a", name: "", token: "t")) }
+        try Errno.check { chmod(folder.path + "/state/vitrine", 0o777) }
+        #expect(try folder.file.choices().count == 1)
+        #expect(folder.mode(of: "/state/vitrine") == 0o700)
+    }
+
+    @Test func aFolderOfAnotherUserIsAnError() throws {
+        guard geteuid() == 0 else { return }
+        let folder = try Folder()
+        try folder.file.change { $0.append(Choice(identity: "app:a", name: "", token: "t")) }
+        for name in ["/state/vitrine/choices", "/state/vitrine"] {
+            try Errno.check { chown(folder.path + name, 1_000, 1_000) }
+            #expect(throws: Errno.self) { try folder.file.choices() }
+            try Errno.check { chown(folder.path + name, 0, 0) }
+        }
+        #expect(try folder.file.choices().count == 1)
+    }
+
     @Test func aFolderThatCannotBeMadeIsAnError() throws {
         let file = ChoiceFile(folder: "/proc/vitrine")
         #expect(throws: Errno.self) { try file.change { $0.append(Choice(identity: "app:a", name: "", token: "t")) } }

@@ -167,34 +167,6 @@ def test_masks_of_a_still_screen(world, track, screen, late):
     assert (hidden[140:] == shown[140:]).all() and (hidden[:40] == shown[:40]).all()
 
 
-def test_no_key_frame_shows_what_was_just_masked(world, track, screen):
-    """Key frames are asked for all the time while masks come and go: none that comes after a reply shows what is masked."""
-    screen.configure(manual=True)
-    region = (0, 150, 640, 200)
-    subscription = track.subscribe()
-    recording = subscription.record(world.root / "keys.webm")
-    track.start_broadcast(wait=True)
-    spans = []
-    for _ in range(12):
-        push(screen, subscription)
-        for _ in range(5):
-            subscription.start("RequestKeyFrame")
-        mask(track, region)
-        first = subscription.statistics["sent"]
-        for _ in range(3):
-            do(subscription, lambda: subscription.call("RequestKeyFrame"))
-        spans.append((first, subscription.statistics["sent"]))
-        mask(track)
-    subscription.unsubscribe()
-    images = recording.wait_for_end().frames()
-    black = [is_dark(image, region) for image in images]
-    for first, last in spans:
-        seen = black[first:last]
-        # Those that were made before the reply, and were on their way to the reader, come first.
-        assert seen == sorted(seen) and seen.count(False) <= 2 and seen.count(True) >= 1, (first, last, repr(black))
-    assert black.count(False) >= 12
-
-
 def test_unmuted_and_masked(world, track, screen, late):
     """Masks that are written while the track is muted are there when it is unmuted, also on a screen that stands still."""
     screen.configure(manual=True)
