@@ -292,7 +292,7 @@ final class EncodingLoop {
         if request.isReference { blocks.noteEncoded(quantizer: min(output.quantizer, request.greatestQuantizer)) }
         let packet = Packet(
             bytes: output.bytes, time: time, origin: origin, isKeyFrame: output.isKeyFrame, isPlaceholder: isPlaceholder,
-            isRepetition: !request.isReference, size: canvas.size)
+            isRepetition: !request.isReference, size: canvas.size, frameRate: options.rates.frameRate)
         send(packet)
         return output.bytes.count
     }
@@ -304,7 +304,7 @@ final class EncodingLoop {
         let packet = Packet(
             bytes: canvas.packed(), time: max(time, lastTime + .milliseconds(1)), origin: origin, isKeyFrame: true,
             isPlaceholder: isPlaceholder, isRepetition: isRepetition, isFarewell: isFarewell, size: canvas.size, damage: unsentDamage,
-            period: period)
+            period: period, frameRate: options.rates.frameRate)
         guard send(packet) else { return }
         // A farewell is for those alone who have all of it already.
         if isFarewell { return }

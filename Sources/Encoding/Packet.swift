@@ -24,15 +24,17 @@ public final class Packet: Sendable {
     public let damage: Damage
     /// Which of the times it belongs to that a mute, or the end of a broadcast, divides an encoding into.
     public let period: Int
+    /// The most pictures a second that its encoding makes at present; 0 is no limit.
+    public let frameRate: UInt32
 
     /// A packet of those bytes.
     public init(
         bytes: [UInt8], time: Instant, origin: Instant? = nil, isKeyFrame: Bool, isPlaceholder: Bool = false, isRepetition: Bool = false,
         isFarewell: Bool = false,
-        size: PixelSize, damage: Damage = .everything, period: Int = 0
+        size: PixelSize, damage: Damage = .everything, period: Int = 0, frameRate: UInt32 = 0
     ) {
         (self.bytes, self.time, self.origin, self.size) = (bytes, time, origin, size)
         (self.isKeyFrame, self.isPlaceholder, self.isRepetition) = (isKeyFrame, isPlaceholder, isRepetition)
-        (self.damage, self.period, self.isFarewell) = (damage, period, isFarewell)
+        (self.damage, self.period, self.isFarewell, self.frameRate) = (damage, period, isFarewell, frameRate)
     }
 }

@@ -9,11 +9,10 @@ import Testing
 @Suite struct MuxerTests {
     private let size = PixelSize(width: 640, height: 360)
 
-    private func packet(_ milliseconds: Int64, key: Bool, count: Int = 10) -> Packet {
+    private func packet(_ milliseconds: Int64, key: Bool, count: Int = 10, frameRate: UInt32 = 0) -> Packet {
         Packet(
             bytes: [UInt8](repeating: 7, count: count), time: Instant(nanoseconds: 5_000_000_000 + milliseconds * 1_000_000),
-            isKeyFrame: key,
-            size: size)
+            isKeyFrame: key, size: size, frameRate: frameRate)
     }
 
     private let cluster: [UInt8] = [0x1F, 0x43, 0xB6, 0x75, 0x01, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xE7]
@@ -65,5 +64,11 @@ import Testing
         let first = String(decoding: muxer.prefix(of: packet(0, key: true)), as: UTF8.self)
         #expect(first == "YUV4MPEG2 W640 H360 F30:1 Ip A1:1 C420jpeg XYSCSS=420JPEG XCOLORRANGE=LIMITED\nFRAME\n")
         #expect(muxer.prefix(of: packet(1, key: true)) == Array("FRAME\n".utf8))
+    }
+
+    @Test func rawPicturesSayTheRateThatIsTheMost() {
+        var muxer = Y4MMuxer()
+        let first = String(decoding: muxer.prefix(of: packet(0, key: true, frameRate: 5)), as: UTF8.self)
+        #expect(first.hasPrefix("YUV4MPEG2 W640 H360 F5:1 "))
     }
 }

@@ -124,6 +124,20 @@ def test_y4m(me, world, track, screen):
     assert subscription.agent.desktop.get("Subscriptions") == []
 
 
+def test_y4m_says_its_rate(me, world, track, screen):
+    """The header's rate is the reader's own limit, else the track's, which may be set after the reader came."""
+    for given, preset, rate in (({"fps": 7}, "h1080p", 7), ({}, "h360p", 15), ({"fps": 0}, "h1080p", 30)):
+        subscription = track.subscribe(format="y4m", **given)
+        recording = record(subscription, world)
+        track.set("Preset", "s", preset)
+        track.start_broadcast(wait=True)
+        wait_for_sent(subscription, 1)
+        subscription.unsubscribe()
+        recording.wait_for_end()
+        assert f" F{rate}:1 ".encode() in recording.path.read_bytes().partition(b"\n")[0]
+        track.stop_broadcast()
+
+
 # Faults: B04
 @pytest.mark.parametrize("kind", [*stream.COMPRESSED, stream.RAW], ids=str)
 def test_late_subscriber(me, world, track, screen, kind):
