@@ -125,7 +125,7 @@ public final class Agent {
     /// Reads the person's settings anew: what they changed holds for the next share.
     func readConfiguration() {
         let configuration = Configuration.read()
-        for complaint in configuration.complaints { log.warning("\(complaint); the line is left out") }
+        for complaint in configuration.complaints { log.warning("\(complaint)") }
         defaults = configuration.options
         indicator?.mode = configuration.indicator
     }

@@ -38,36 +38,46 @@ struct Configuration {
         return configuration
     }
 
+    /// What a file may set, as its manual has it.
+    static let keys = [
+        "preset", "max-size", "fps", "bitrate", "sources", "cursor", "title", "allow", "persist", "restore-key", "indicator",
+    ]
+    /// What is refused in words of its own.
+    private static let unbuiltKeys = ["audio", "multiple"]
+
     /// Takes the lines of one file in.
+    ///
+    /// The order of lines means nothing: a preset does not undo what a line before it says.
     mutating func add(_ text: String, from path: String) {
-        var allow: [String]?
-        // What names the choice says nothing without what remembers it, which may stand in a later line.
-        var names: [(number: Int, value: String)] = []
-        for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
-            let trimmed = Configuration.trimmed(line)
-            if trimmed.isEmpty || trimmed.hasPrefix("#") { continue }
-            do throws(AgentError) {
-                let (key, value) = try Configuration.parse(trimmed)
-                if key == "restore-key" {
-                    names.append((index + 1, value))
-                } else if key == "allow" {
-                    // The lines of a file add up.
-                    allow = (allow ?? []) + Configuration.words(value)
-                    try take(key, .strings(allow ?? []))
-                } else {
-                    try take(key, try Configuration.typed(key, value))
+        var allow: [String] = []
+        var wrong: [Int: String] = [:]
+        let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(Configuration.trimmed)
+        for turn in Turn.allCases {
+            for (index, line) in lines.enumerated() where !line.isEmpty && !line.hasPrefix("#") {
+                do throws(AgentError) {
+                    let (key, value) = try Configuration.parse(line)
+                    guard Turn(key) == turn else { continue }
+                    if key == "allow" {
+                        // The lines of a file add up.
+                        let more = allow + Configuration.words(value)
+                        try take(key, .strings(more))
+                        allow = more
+                    } else {
+                        try take(key, try Configuration.typed(key, value))
+                    }
+                } catch {
+                    wrong[index] = "\(path):\(index + 1): \"\(line)\" is left out: \(error.message)"
                 }
-            } catch {
-                complaints.append("\(path):\(index + 1): \(error.message)")
             }
         }
-        for name in names {
-            do throws(AgentError) {
-                try take("restore-key", .string(name.value))
-            } catch {
-                complaints.append("\(path):\(name.number): \(error.message)")
-            }
-        }
+        complaints += wrong.sorted { $0.key < $1.key }.map(\.value)
+    }
+
+    /// When a line is taken: a preset sets what other lines may set otherwise, and a name needs something to name.
+    private enum Turn: CaseIterable {
+        case preset, others, restoreKey
+
+        init(_ key: String) { self = key == "preset" ? .preset : key == "restore-key" ? .restoreKey : .others }
     }
 
     private mutating func take(_ key: String, _ value: Value) throws(AgentError) {
@@ -86,8 +96,12 @@ struct Configuration {
     }
 
     private static func parse(_ line: String) throws(AgentError) -> (key: String, value: String) {
-        guard let equals = line.firstIndex(of: "=") else { throw .invalid(line, "is no line of the form key = value") }
-        return (trimmed(line[..<equals]), trimmed(line[line.index(after: equals)...]))
+        guard let equals = line.firstIndex(of: "=") else { throw AgentError(.invalidArgs, "it is not of the form key = value") }
+        let key = trimmed(line[..<equals])
+        guard keys.contains(key) || unbuiltKeys.contains(key) else {
+            throw AgentError(.invalidArgs, "there is no key \"\(key)\"; there are \(keys.joined(separator: ", "))")
+        }
+        return (key, trimmed(line[line.index(after: equals)...]))
     }
 
     /// The value as the option wants it.
@@ -95,13 +109,13 @@ struct Configuration {
         switch key {
         case "fps", "bitrate":
             guard let number = number(text) else {
-                throw .invalid(key, "is \"\(text)\"; it is a whole number, k and M stand for its zeroes")
+                throw .invalid(key, "is \"\(text)\"; it is a whole number, such as \(key == "fps" ? "15" : "4000000, 4000k or 4M")")
             }
             return .uint32(number)
         case "max-size":
             let sides = text.split(separator: "x").map { UInt32($0) }
             guard sides.count == 2, let width = sides[0], let height = sides[1] else {
-                throw .invalid(key, "is \"\(text)\"; it is WIDTHxHEIGHT, in pixels")
+                throw .invalid(key, "is \"\(text)\"; it is a width and a height in pixels, such as 1280x720")
             }
             return .structure([.uint32(width), .uint32(height)])
         case "sources":
@@ -112,8 +126,9 @@ struct Configuration {
                 }
                 bits |= 1 << UInt32(place)
             }
+            if bits == 0 { throw .invalid(key, "names nothing; there are monitor, window, virtual") }
             return .uint32(bits)
-        case "multiple", "detached":
+        case "multiple":
             guard let flag = ["yes": true, "no": false][text] else { throw .invalid(key, "is \"\(text)\"; it is yes or no") }
             return .bool(flag)
         default: return .string(text)

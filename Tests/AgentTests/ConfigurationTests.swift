@@ -68,6 +68,24 @@ import Testing
         #expect(configuration.options.preset == .standard)
     }
 
+    @Test func whatIsWrongIsSaidWithTheLine() {
+        let configuration = read("preset = h9000p\nnonsense\ncolour = blue\nallow = nobody\nallow = exe:/a\n")
+        let complaints = configuration.complaints
+        #expect(complaints.count == 4)
+        #expect(complaints[0].hasPrefix("vitrine.conf:1: \"preset = h9000p\" is left out: \"preset\" is \"h9000p\"; there are h360p"))
+        #expect(complaints[1] == "vitrine.conf:2: \"nonsense\" is left out: it is not of the form key = value")
+        #expect(complaints[2].hasPrefix("vitrine.conf:3: \"colour = blue\" is left out: there is no key \"colour\"; there are preset, "))
+        #expect(complaints[3].hasPrefix("vitrine.conf:4: \"allow = nobody\" is left out: "))
+        // One wrong line spoils no other.
+        #expect(configuration.options.allow == ["exe:/a"])
+    }
+
+    @Test func theOrderOfLinesMeansNothing() {
+        let configuration = read("restore-key = room\nfps = 5\npreset = h720p\npersist = session\n")
+        #expect(configuration.complaints == [])
+        #expect(configuration.options.frameRate == 5 && configuration.options.restoreKey == "room")
+    }
+
     @Test func aFileThatIsNotThereIsNoMistake() {
         let configuration = Configuration.read(["/nonexistent/vitrine.conf", "/dev/null/vitrine.conf"])
         #expect(configuration.complaints == [] && configuration.options == TrackOptions())
