@@ -32,6 +32,10 @@ public enum LogLevel: Int, Comparable, CaseIterable, Sendable {
 /// Where the journal reads standard error (`JOURNAL_STREAM`), each line carries its priority instead of a time.
 public struct Log: Sendable {
     private static let threshold = Atomic<Int>(LogLevel.info.rawValue)
+    /// Levels of areas that have one of their own, ...
+    private static let areaLevels = Mutex<[String: LogLevel]>([:])
+    /// ... and the most detailed of all levels, so that a line that nobody wants costs no lock.
+    private static let mostDetailed = Atomic<Int>(LogLevel.info.rawValue)
     /// The journal names the device and the inode of the stream that it reads; a child of a service may have another standard error.
     /// https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html
     private static let readByJournal: Bool = {
@@ -43,8 +47,24 @@ public struct Log: Sendable {
     /// The least important level that is still written.
     public static var level: LogLevel {
         get { LogLevel(rawValue: threshold.load(ordering: .relaxed)) ?? .info }
-        set { threshold.store(newValue.rawValue, ordering: .relaxed) }
+        set {
+            threshold.store(newValue.rawValue, ordering: .relaxed)
+            noteLevels()
+        }
     }
+
+    /// Gives one area a level of its own; nil takes it back.
+    public static func setLevel(_ level: LogLevel?, of area: String) {
+        areaLevels.withLock { $0[area] = level }
+        noteLevels()
+    }
+
+    private static func noteLevels() {
+        let most = areaLevels.withLock { $0.values.reduce(Log.level) { max($0, $1) } }
+        mostDetailed.store(most.rawValue, ordering: .relaxed)
+    }
+
+    private var level: LogLevel { Log.areaLevels.withLock { $0[area] } ?? Log.level }
 
     private let area: String
 
@@ -61,7 +81,7 @@ public struct Log: Sendable {
     public func debug(_ message: @autoclosure () -> String) { write(.debug, message) }
 
     private func write(_ level: LogLevel, _ message: () -> String) {
-        guard level.rawValue <= Log.threshold.load(ordering: .relaxed) else { return }
+        guard level.rawValue <= Log.mostDetailed.load(ordering: .relaxed), level <= self.level else { return }
         let lines = message().unicodeScalars.split(separator: "\n", omittingEmptySubsequences: true)
         let text = lines.map { String($0).asPlainText }.joined(separator: " | ")
         let prefix: String

@@ -8,20 +8,25 @@ import Loop
 /// The process of the agent: options, signals, the bus name, and the way out.
 final class Program {
     private static let usage = """
-        usage: vitrine-agent [--log-level error|warning|info|debug]
+        usage: vitrine-agent [OPTION]...
 
         The screen-share agent of this desktop session. It owns org.vitrine.ScreenShare1 on the session bus, listens there for programs
         that want to share the screen or to read a share, and shows nothing by itself. Usually the bus or the session starts it.
 
           --leave-when-idle[=SECONDS]
                              leave when nothing was shared, read or set for so long (600): for those who start it again when it is called
-          --log-level LEVEL  least important lines on standard error (info); VITRINE_LOG=LEVEL is the same
+          --log-level LEVELS
+                             least important lines on standard error: error, warning, info (unless given) or debug; and, of areas that
+                             are named, other ones, as in info,portal=debug; VITRINE_LOG=LEVELS is the same
           --version          print the version
           --help             print this
 
         It exits with 0 when it was asked to leave or another agent runs already, 1 when the session bus cannot be reached, 2 for wrong usage.
         See busctl --user introspect org.vitrine.ScreenShare1 /org/vitrine/ScreenShare1
         """
+
+    /// Where lines come from: what stands in front of each.
+    private static let areas = ["agent", "capture", "choices", "dbus", "indicator", "lock", "notice", "portal", "streams", "track"]
 
     private let arguments: [String]
     private var idleLimit: Duration?
@@ -97,8 +102,7 @@ final class Program {
     /// - Returns: the exit code when there is nothing to run.
     private func readOptions() -> Int32? {
         if let text = Environment.value(of: "VITRINE_LOG") {
-            guard let level = LogLevel(name: text) else { return misuse("VITRINE_LOG is \"\(text)\"") }
-            Log.level = level
+            if let complaint = setLevels(text) { return misuse("VITRINE_LOG: \(complaint)") }
         }
         var left = arguments[...]
         while let argument = left.popFirst() {
@@ -113,11 +117,28 @@ final class Program {
                 idleLimit = .seconds(Int64(seconds))
             case "--log-level":
                 guard let text = inline ?? left.popFirst() else { return misuse("--log-level lacks its level") }
-                guard let level = LogLevel(name: text) else {
-                    return misuse("\"\(text)\" is no level; there are error, warning, info, debug")
-                }
-                Log.level = level
+                if let complaint = setLevels(text) { return misuse("--log-level: \(complaint)") }
             default: return misuse("\"\(argument)\" is not an option")
+            }
+        }
+        return nil
+    }
+
+    /// Takes levels such as `info,portal=debug`: each in place of what was set before.
+    ///
+    /// - Returns: what is wrong with them.
+    private func setLevels(_ text: String) -> String? {
+        for area in Program.areas { Log.setLevel(nil, of: area) }
+        for part in text.split(separator: ",", omittingEmptySubsequences: false) {
+            let words = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            let name = words.last ?? ""
+            guard let level = LogLevel(name: name) else { return "\"\(name)\" is no level; there are error, warning, info, debug" }
+            if words.count == 1 {
+                Log.level = level
+            } else if Program.areas.contains(words[0]) {
+                Log.setLevel(level, of: words[0])
+            } else {
+                return "\"\(words[0])\" is no area; there are \(Program.areas.joined(separator: ", "))"
             }
         }
         return nil

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from contract import refused
-from harness import DESKTOP_TRACK, SERVICE, Session, program
+from harness import DESKTOP_TRACK, SERVICE, TOP, Session, program
 from processes import wait_until
 from screen import TestScreen
 
@@ -113,6 +113,20 @@ def test_log_level(alone):
     assert run(alone, "--log-level=error").stderr == ""
     assert run(alone, VITRINE_LOG="error").stderr == ""
     assert "runs already" in run(alone, "--log-level", "debug", VITRINE_LOG="error").stderr
+    # One area may have a level of its own.
+    assert "runs already" in run(alone, VITRINE_LOG="error,agent=info").stderr
+    assert "runs already" in run(alone, VITRINE_LOG="agent=info,error").stderr
+    assert run(alone, VITRINE_LOG="debug,agent=error").stderr.count("runs already") == 0
+    assert run(alone, "--log-level", "error", VITRINE_LOG="agent=info").stderr == ""
+
+
+def test_the_areas_of_the_log_are_those_that_can_be_named(alone):
+    done = run(alone, VITRINE_LOG="info,kitchen=debug")
+    assert done.returncode == 2
+    named = re.search(r'"kitchen" is no area; there are ([a-z, ]+)', done.stderr).group(1).split(", ")
+    sources = [file for module in ("Loop", "DBus", "Portal", "Capture", "Encoding", "Streams", "Indicator", "Choices", "Agent", "vitrine-agent")
+               for file in (TOP / "Sources" / module).glob("*.swift")]
+    assert set(named) == {area for file in sources for area in re.findall(r'\bLog\("(\w+)"\)', file.read_text())}
 
 
 @pytest.mark.parametrize("address", ["unix:path=/nowhere/bus", "nonsense", ""])
