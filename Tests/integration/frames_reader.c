@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Turns a `frames` stream on standard input, as dbus/frames.md specifies it, into YUV4MPEG2 on standard output, for any player. */
+/* Turns a `frames` stream on standard input, as dbus/frames.md specifies it, into YUV4MPEG2 on standard output, for any player.
+ * A program subscribes (Subscribe {format: "frames"}) and starts this with the socket that it got as standard input. In Python:
+ *
+ *     cc -O2 -o frames_reader frames_reader.c
+ *     python3 -c 'import dbus, subprocess; name = "org.vitrine.ScreenShare1"
+ *     track = dbus.SessionBus().get_object(name, "/org/vitrine/ScreenShare1/track/desktop")
+ *     _, stream = track.Subscribe({"format": "frames"}, dbus_interface=name + ".Track")
+ *     subprocess.run(["./frames_reader"], stdin=stream.take())' | ffplay -
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>

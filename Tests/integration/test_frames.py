@@ -749,3 +749,24 @@ def test_c_example(world, track, tmp_path):
     numbers = [one.number for one in readings if one]
     assert len(numbers) >= 35 and numbers == sorted(numbers) and None in readings
     assert readings[-1] == readings[-2], "the last picture comes once more"
+
+
+def test_c_example_is_started_as_it_says(world, track, tmp_path):
+    """The lines at the head of the C reader compile it and start it, a file in place of the player."""
+    source = HERE / "frames_reader.c"
+    lines = [line[7:] for line in source.read_text().split("*/")[1].splitlines() if line.startswith(" *     ")]
+    script = "\n".join(lines).replace("frames_reader.c", str(source)).replace("python3", "/usr/bin/python3").replace("| ffplay -", ">stream.y4m")
+    output = tmp_path / "stream.y4m"
+    assert script.count(output.name) == 1
+    track.start_broadcast(wait=True)
+    child = subprocess.Popen(["bash", "-e", "-c", script], cwd=tmp_path, env=world.environment, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_until(lambda: (output.exists() and output.stat().st_size > 100) or child.poll() is not None, "a picture")
+        (path,) = track.get("Subscriptions")
+        track.client.call("org.vitrine.ScreenShare1", path, "org.vitrine.ScreenShare1.Subscription", "Unsubscribe")
+        _, errors = child.communicate(timeout=PATIENCE)
+        assert (child.returncode, errors) == (0, "")
+    finally:
+        child.kill()
+        child.wait()
+    assert output.read_bytes().startswith(b"YUV4MPEG2 W640 H360 ")
