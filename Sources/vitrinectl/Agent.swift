@@ -91,6 +91,11 @@ final class Agent {
         }
     }
 
+    /// The tracks that programs have made, in the order of their numbers.
+    func programsTracks() throws(Failure) -> [Track] {
+        ListVerb.tracks(in: try objects() ?? [:]).filter { $0.path != Agent.desktopTrack }
+    }
+
     /// Reads `a{oa{sa{sv}}}`.
     static func readObjects(_ value: Value) -> [ObjectPath: [String: [String: Value]]] {
         var objects: [ObjectPath: [String: [String: Value]]] = [:]

@@ -169,6 +169,7 @@ struct Arguments: Equatable, Sendable {
             guard parts.count == 4, let x = Int32(parts[0]), let y = Int32(parts[1]), let width = UInt32(parts[2]),
                 let height = UInt32(parts[3])
             else { throw bad(text, name, "X,Y,WIDTH,HEIGHT in pixels, such as 0,0,640,480, or none") }
+            if width == 0 || height == 0 { throw bad(text, name, "it is empty; none takes away what was set") }
             regions.append(Region(x: x, y: y, width: width, height: height))
         }
         return regions

@@ -62,13 +62,14 @@ final class Context {
 
     /// Connects to the session bus.
     func connect() throws(Failure) -> Connection {
-        do throws(DBusError) {
-            let connection = try Connection.open(.session, on: loop)
-            connection.onDisconnect = { [unowned self] in isDisconnected = true }
-            return connection
-        } catch {
-            throw Failure(error)
-        }
+        do throws(DBusError) { return try openBus() } catch { throw Failure(error) }
+    }
+
+    /// Like ``connect()``, for a caller that looks at the error itself.
+    func openBus() throws(DBusError) -> Connection {
+        let connection = try Connection.open(.session, on: loop)
+        connection.onDisconnect = { [unowned self] in isDisconnected = true }
+        return connection
     }
 
     /// Calls a method and waits for its answer, or for the person's interruption.

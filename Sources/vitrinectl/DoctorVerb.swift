@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 import DBus
+import Glibc
 import Loop
 
 /// `vitrinectl doctor`.
@@ -20,14 +21,11 @@ enum DoctorVerb {
                 context.out.lines(usesJSON ? [finding.json.text] : finding.lines(context.out))
             }
             let connection: Connection
-            do throws(Failure) {
-                connection = try context.connect()
+            do throws(DBusError) {
+                connection = try context.openBus()
                 report(Finding("session bus", .ok, Environment.value(of: "DBUS_SESSION_BUS_ADDRESS").map(printable) ?? "reached"))
             } catch {
-                report(
-                    Finding(
-                        "session bus", .missing, error.message,
-                        "run it inside the desktop session, or begin one with 'dbus-run-session'"))
+                report(BusDiagnosis.finding(error))
                 for finding in PipeWireDiagnosis.findings() { report(finding) }
                 return .unavailable
             }
@@ -70,6 +68,24 @@ struct Finding: Equatable {
             "check": .string(check), "result": .string(result.rawValue), "text": .string(text),
             "remedy": remedy.map(JSON.string) ?? .null,
         ])
+    }
+}
+
+/// Why there is no session bus.
+enum BusDiagnosis {
+    static func finding(_ error: DBusError) -> Finding {
+        let detail = if case .cannotConnect(let detail) = error { detail } else { error.description }
+        let user = getuid()
+        let folder = "/run/user/\(user)"
+        let remedy =
+            if (try? Files.probeSocket("\(folder)/bus")) != nil {
+                "this user's bus is at \(folder)/bus: export XDG_RUNTIME_DIR=\(folder); unset DBUS_SESSION_BUS_ADDRESS"
+            } else if user == 0 {
+                "run it as the user of the desktop: root has no session bus"
+            } else {
+                "log in to the desktop, and run it in a terminal there"
+            }
+        return Finding("session bus", .missing, "there is no session bus: \(printable(detail))", remedy)
     }
 }
 

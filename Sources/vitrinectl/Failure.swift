@@ -28,7 +28,7 @@ enum Failure: Error, Equatable, Sendable {
     /// What a call to one of the agent's tracks came to.
     init(_ error: DBusError, track path: ObjectPath) {
         guard case .remote(ErrorName.unknownObject.dbusName, _) = error, path.text.contains("/track/") else {
-            self.init(error)
+            self = .ended(ExitCode(error), Failure.words(for: error, about: path))
             return
         }
         let name = path.text.split(separator: "/").last ?? ""
@@ -47,7 +47,7 @@ enum Failure: Error, Equatable, Sendable {
         }
     }
 
-    private static func words(for error: DBusError) -> String {
+    private static func words(for error: DBusError, about track: ObjectPath = Agent.desktopTrack) -> String {
         switch error {
         case .remote(let name, let message):
             if isAbsence(name) {
@@ -56,7 +56,7 @@ enum Failure: Error, Equatable, Sendable {
                     + "'make install'; 'vitrinectl doctor' says what is missing"
             }
             if name == StandardError.noReply { return "the agent went away, or did not answer in time: \(printable(message))" }
-            return message.isEmpty ? printable(name) : printable(Remedy.inOurWords(message))
+            return message.isEmpty ? printable(name) : printable(Remedy.inOurWords(message, about: track))
         case .timedOut(let member):
             return "the agent did not answer \(printable(member)) in time. See its log: journalctl --user -t vitrine-agent"
         case .cannotConnect(let detail):

@@ -16,6 +16,10 @@ enum ForgetVerb {
         run: { context, arguments throws(Failure) in
             guard let file = ChoiceFile.ofUser else { throw .ended(.failed, "neither XDG_STATE_HOME nor HOME is set") }
             let program = arguments.operands.first
+            if let program, !["app:", "unit:", "exe:/"].contains(where: { program.hasPrefix($0) && program != $0 }) {
+                let expected = "a program is named app:ID or exe:/PATH, as 'vitrinectl forget --list' shows it"
+                throw .usage(.badValue(program, of: "PROGRAM", expected: expected, verb: arguments.verb))
+            }
             do throws(Errno) {
                 if arguments.has("list") {
                     context.out.lines(chosen(try file.choices(), program).map(line))
@@ -26,7 +30,10 @@ enum ForgetVerb {
                     forgotten = chosen(choices, program)
                     choices.removeAll { forgotten.contains($0) }
                 }
-                context.out.lines(forgotten.isEmpty ? ["Nothing was remembered."] : forgotten.map { "Forgotten: \(line($0))" })
+                let nothing =
+                    program.map { "Nothing was remembered of \(printable($0)). 'vitrinectl forget --list' shows what is." }
+                    ?? "Nothing was remembered."
+                context.out.lines(forgotten.isEmpty ? [nothing] : forgotten.map { "Forgotten: \(line($0))" })
                 return .done
             } catch {
                 throw .ended(.failed, "the remembered choices cannot be changed: \(error)")

@@ -60,11 +60,7 @@ final class Reading {
         // One that is there is not worth a word.
         _ = context.loop.run(until: { hasBegun() || isOver() }, timeout: .milliseconds(500))
         if !hasBegun(), !isOver() {
-            let state = track?.state ?? "idle"
-            context.err.line(
-                state == "active"
-                    ? "Waiting for the first picture. Ctrl-C ends it."
-                    : "Waiting: nothing is shared yet (\(state)). 'vitrinectl share' starts a share, Ctrl-C ends the waiting.")
+            context.err.line(waitingWords)
         }
         let outcome = context.wait(until: { hasBegun() || isOver() || agentLeft }, timeout: limit)
         if hasBegun() { return }
@@ -72,9 +68,21 @@ final class Reading {
         switch outcome {
         case .held: throw .ended(.failed, "the stream was ended before the first picture; \(nothing)")
         case .interrupted: throw .ended(.cancelled, "ended before the first picture; \(nothing)")
-        case .timedOut: throw .ended(.timedOut, "no picture came in time; \(nothing). 'vitrinectl status' says whether something is shared")
+        case .timedOut:
+            throw .ended(
+                .timedOut,
+                "no picture came in time; \(nothing). 'vitrinectl status' says whether something is shared, and whether it is muted")
         case .disconnected: throw Failure(.disconnected)
         }
+    }
+
+    private var waitingWords: String {
+        guard let track, track.isActive else {
+            return "Waiting: nothing is shared yet (\(track?.state ?? "idle")). 'vitrinectl share' starts a share, Ctrl-C ends the waiting."
+        }
+        guard track.isMuted else { return "Waiting for the first picture. Ctrl-C ends it." }
+        let remedy = track.path == Agent.desktopTrack ? "'vitrinectl mute off' shows it" : "its program can show it"
+        return "Waiting: the share is muted, and this begins with the first picture of the screen. \(remedy), Ctrl-C ends the waiting."
     }
 
     /// Says why a stream has ended that nobody here asked to end.

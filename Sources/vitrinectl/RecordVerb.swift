@@ -34,6 +34,7 @@ enum RecordVerb {
         ],
         run: { context, arguments throws(Failure) in
             let file = arguments.operands.first ?? "-"
+            if file.isEmpty { throw .usage(.badValue(file, of: "FILE", expected: "a file to write, or -", verb: arguments.verb)) }
             let format = try RecordFormat(arguments, file: file)
             let placeholder = try arguments.word("placeholder", of: ["end", "picture", "hold"]) ?? "end"
             let options = try StreamOptions.read(arguments, format, placeholder: placeholder)

@@ -11,23 +11,34 @@ enum ShareVerb {
                 + "the desktop. Ctrl-C while the picker is open closes it, with exit code 3.",
             "When something is shared already, what can be changed of it is changed as the options say (preset, size, rates, crop, masks), and the share is "
                 + "watched; Ctrl-C ends it then too. What cannot is refused, with exit code 1.",
+            "A program that listens on a track of its own waits for a person to share with it: such tracks are named, and --track shares with one. "
+                + "How the picture is sent is up to that program then; only --timeout and --detach may be given.",
         ],
         options: ShareOptions.specs + [
+            .track,
             OptionSpec(
                 name: "detach", aliases: ["no-wait"], letter: "d",
-                text: "return as soon as frames flow; the share goes on until it is stopped")
+                text: "return as soon as frames flow; the share goes on until it is stopped"),
         ],
         run: { context, arguments throws(Failure) in
             var options = try ShareOptions.read(arguments)
+            let path = try arguments.trackPath()
+            if path != Agent.desktopTrack, let option = arguments.values.keys.sorted().first(where: { !optionsOfAnyTrack.contains($0) }) {
+                let why = "--\(option) is up to the program that made the track: with --track only --timeout and --detach may be given"
+                throw .usage(.wrong(why, verb: arguments.verb))
+            }
             options["wait"] = .bool(true)
-            let share = Share(try Agent(context))
+            let share = Share(try Agent(context), path)
             return try share.run(options, detaches: arguments.has("detach"))
         })
+
+    private static let optionsOfAnyTrack: Set = ["track", "timeout", "detach"]
 }
 
-/// One share of the desktop track, from the call to its end.
+/// One share of a track, from the call to its end.
 final class Share {
     private let agent: Agent
+    private let path: ObjectPath
     private let observer: TrackObserver
     private var context: Context { agent.context }
     private var out: Output { agent.context.out }
@@ -41,37 +52,93 @@ final class Share {
     private var nodes: [UInt32?] = []
     private var end: Reason?
     private var agentLeft = false
+    /// Whether the track listened before, so that it shall go on.
+    private var listened = false
     /// Counters run since the agent began: what they were when this share did.
     private var before: [String: UInt64] = [:]
     private var counters: [String: UInt64] = [:]
     private var began = Instant.now
 
-    init(_ agent: Agent) {
-        self.agent = agent
-        observer = TrackObserver(agent, Agent.desktopTrack)
+    init(_ agent: Agent, _ path: ObjectPath = Agent.desktopTrack) {
+        (self.agent, self.path) = (agent, path)
+        observer = TrackObserver(agent, path)
     }
+
+    private var isDesktopTrack: Bool { path == Agent.desktopTrack }
 
     /// Shares until the end.
     func run(_ options: [String: Value], detaches: Bool) throws(Failure) -> ExitCode {
         // The first call starts the agent if need be, so that nothing that follows is missed.
-        before = try agent.track(Agent.desktopTrack, starting: true)?.statistics ?? [:]
+        let track = try agent.track(path, starting: true)
+        (before, listened) = (track?.statistics ?? [:], track?.isCapturing ?? false)
+        if let track, !isDesktopTrack, !listened {
+            throw .ended(.failed, "\(track.introduction) does not listen: the program that made it decides when it may be shared with")
+        }
         observer.onEvent = { [unowned self] in take($0) }
         try observer.start()
         defer { observer.stop() }
         let joins = observer.track?.isActive ?? false
         isRunning = joins
+        // Listening that began with this share ends with it.
+        var goesOn = false
+        defer { if !goesOn { endListening() } }
+        if !joins { try nameOthers() }
         sayPicker()
         try ask(options)
         showStart(joins: joins)
         if joins, let changes = ShareOptions.words(options) { out.line("Changed: \(changes).") }
-        if detaches { return .done }
+        if !joins { nameWhatIsLeft(options) }
+        if detaches {
+            goesOn = true
+            return .done
+        }
         return try watch()
+    }
+
+    private func endListening() {
+        guard isDesktopTrack, !listened, !agentLeft, observer.track?.state == "listening" else { return }
+        _ = try? agent.call(path, Agent.trackInterface, "StopCapture", starting: false, timeout: .seconds(10))
+    }
+
+    /// Says who else waits for a share.
+    private func nameOthers() throws(Failure) {
+        guard isDesktopTrack else { return }
+        for other in try agent.programsTracks() where other.state == "listening" {
+            out.line("\(capitalized(other.introduction)) listens too: 'vitrinectl share --track \(other.name)' shares with it instead.")
+        }
+    }
+
+    private func capitalized(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() }
+
+    /// Says what an earlier share, or the person since, has left in force that nobody asked for now.
+    private func nameWhatIsLeft(_ options: [String: Value]) {
+        guard isDesktopTrack, let track = observer.track else { return }
+        var left: [(words: String, remedy: String)] = []
+        if track.isMuted { left.append(("it is muted", "'vitrinectl mute off'")) }
+        var taking: [String] = []
+        if let crop = track.crop, options["crop"] == nil {
+            left.append(("crop \(crop)", ""))
+            taking.append("--crop none")
+        }
+        if !track.masks.isEmpty, options["masks"] == nil {
+            left.append(("masked: \(track.masks.map(\.description).joined(separator: " and "))", ""))
+            taking.append("--mask none")
+        }
+        guard !left.isEmpty else { return }
+        let remedies =
+            left.map(\.remedy).filter { !$0.isEmpty }
+            + (taking.isEmpty ? [] : ["'vitrinectl share --detach \(taking.joined(separator: " "))'"])
+        let verb = remedies.count == 1 ? "takes" : "take"
+        out.line("Still in force: \(left.map(\.words).joined(separator: ", ")). \(remedies.joined(separator: " and ")) \(verb) it back.")
     }
 
     // MARK: - Asking
 
     private func ask(_ options: [String: Value]) throws(Failure) {
-        let call = Agent.method(Agent.path, Agent.interface, "SetScreenShare", [.bool(true), .options(options)])
+        let call =
+            isDesktopTrack
+            ? Agent.method(Agent.path, Agent.interface, "SetScreenShare", [.bool(true), .options(options)])
+            : Agent.method(path, Agent.trackInterface, "StartBroadcast", [.options(options)], starting: false)
         var answer: Result<[Value], DBusError>?
         agent.connection.call(call, timeout: nil) { answer = $0 }
         var outcome = context.wait(until: { answer != nil })
@@ -84,7 +151,7 @@ final class Share {
         guard let answer else { throw Failure(outcome) }
         if case .failure(let error) = answer {
             if agentLeft || error.remoteName == StandardError.noReply { throw lostAgent }
-            throw Failure(error)
+            throw Failure(error, track: path)
         }
     }
 
@@ -94,7 +161,11 @@ final class Share {
 
     private func stop() throws(Failure) {
         do throws(Failure) {
-            try agent.setScreenShare(false, timeout: .seconds(10))
+            if isDesktopTrack {
+                try agent.setScreenShare(false, timeout: .seconds(10))
+            } else {
+                try agent.call(path, Agent.trackInterface, "StopBroadcast", starting: false, timeout: .seconds(10))
+            }
         } catch {
             if error.code == .unavailable || agentLeft { throw lostAgent }
             if error.code == .cancelled { throw .ended(.failed, "left without waiting for the end of the share") }
@@ -128,7 +199,7 @@ final class Share {
     }
 
     private func readCountersNow() {
-        let call = Agent.method(Agent.desktopTrack, Agent.properties, "Get", Share.statisticsArguments, starting: false)
+        let call = Agent.method(path, Agent.properties, "Get", Share.statisticsArguments, starting: false)
         if let values = try? context.answer(to: call, on: agent.connection, timeout: .seconds(2)) { takeCounters(values) }
     }
 
@@ -141,7 +212,7 @@ final class Share {
     /// Off a terminal nothing is asked for, and the agent is left alone.
     private func scheduleLiveLine() {
         guard out.isLive else { return }
-        let call = Agent.method(Agent.desktopTrack, Agent.properties, "Get", Share.statisticsArguments, starting: false)
+        let call = Agent.method(path, Agent.properties, "Get", Share.statisticsArguments, starting: false)
         agent.connection.call(call) { [weak self] result in
             guard let self, end == nil, !agentLeft else { return }
             if case .success(let values) = result { takeCounters(values) }

@@ -7,7 +7,8 @@ enum StatusVerb {
     static let verb = Verb(
         name: "status", summary: "say what is shared",
         details: [
-            "The agent is not started for it: when it does not run, nothing is shared, and the state is idle.",
+            "The agent is not started for it: when it does not run, nothing is shared, and the state is idle. What programs share on tracks of "
+                + "their own is named too; --track shows one of those.",
             "With --follow a line follows at each change, until Ctrl-C; it waits for an agent that does not run yet.",
             "With --json each line is one object with the same members: event (state, started, finished, start-failed, preset-too-high), "
                 + "reason and detail (of finished and start-failed), preset-suggested, agent (whether it runs), track, state, capturing, "
@@ -39,7 +40,12 @@ final class StatusReport {
     func run() throws(Failure) -> ExitCode {
         guard follows else {
             let track = try agent.track(path)
-            agent.context.out.lines(usesJSON ? [Self.json(path, track, event: nil).text] : Self.lines(track, agent.context.out))
+            if usesJSON {
+                agent.context.out.line(Self.json(path, track, event: nil).text)
+            } else {
+                let others = path == Agent.desktopTrack && track != nil ? try agent.programsTracks().filter(\.isActive) : []
+                agent.context.out.lines(Self.lines(track, others: others, agent.context.out))
+            }
             return .done
         }
         try observer.start()
@@ -108,16 +114,19 @@ final class StatusReport {
     // MARK: - Words
 
     /// Several lines, for one look.
-    static func lines(_ track: Track?, _ out: Output) -> [String] {
+    ///
+    /// - Parameter others: tracks of programs that share too.
+    static func lines(_ track: Track?, others: [Track] = [], _ out: Output) -> [String] {
         guard let track else { return ["idle: nothing is shared, and the agent does not run"] }
         var table = TextTable()
-        table.add(["State", out.paint(track.state, track.isActive ? .green : .bold) + meaning(track)])
+        table.add(["State", out.paint(track.state, track.isActive ? .green : .bold) + meaning(track, hasOthers: !others.isEmpty)])
         if track.isActive {
             table.add(["Shared", printable(track.sharedThing)])
             if let size = track.size { table.add(["Sent", "\(size), preset \(printable(track.preset))"]) }
         } else {
             table.add(["Preset", printable(track.preset)])
         }
+        for other in others { table.add(["Shared too", "\(printable(other.sharedThing)), on \(other.introduction)"]) }
         if let crop = track.crop { table.add(["Crop", "\(crop)"]) }
         if !track.masks.isEmpty { table.add(["Masks", track.masks.map(\.description).joined(separator: "  ")]) }
         if !track.title.isEmpty { table.add(["Title", printable(track.title)]) }
@@ -129,10 +138,11 @@ final class StatusReport {
         return table.lines
     }
 
-    private static func meaning(_ track: Track) -> String {
+    private static func meaning(_ track: Track, hasOthers: Bool) -> String {
+        let here = hasOthers ? " here" : ""
         switch track.state {
-        case "idle": return ": nothing is shared"
-        case "listening": return ": ready, nothing is shared"
+        case "idle": return ": nothing is shared\(here)"
+        case "listening": return ": ready, nothing is shared\(here)"
         case "choosing": return ": the desktop's picker is open, nothing is shared yet"
         case "active":
             let now = wallClockMicroseconds()

@@ -43,6 +43,14 @@ struct Track: Equatable {
     /// The last element of the path: what the person calls the track.
     var name: String { path.text.split(separator: "/").last.map(String.init) ?? path.text }
 
+    /// The track with what tells people whose it is: `track 3 ("Slides", exe:/usr/bin/x)`.
+    var introduction: String {
+        if path == Agent.desktopTrack { return "the desktop track" }
+        let facts = [title.isEmpty ? nil : "\"\(printable(title))\"", ownerIdentity.isEmpty ? nil : printable(ownerIdentity)]
+        let words = facts.compactMap(\.self).joined(separator: ", ")
+        return "track \(name)" + (words.isEmpty ? "" : " (\(words))")
+    }
+
     private func string(_ name: String) -> String? { properties[name]?.asString }
 
     /// What is shared, in a few words: `monitor, 1920x1080`.

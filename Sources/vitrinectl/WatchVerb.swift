@@ -27,6 +27,9 @@ enum WatchVerb {
                 throw .usage(.wrong("'\(printable(operand))' is no place to show a stream: only - can be named", verb: arguments.verb))
             }
             let shell = arguments.string("player")
+            if let shell, shell.allSatisfy(\.isWhitespace) {
+                throw .usage(.badValue(shell, of: "--player", expected: "a command, such as 'mpv -'", verb: arguments.verb))
+            }
             if shell != nil, operand != nil { throw .usage(.wrong("--player and - exclude each other", verb: arguments.verb)) }
             let options = try StreamOptions.read(arguments, .webm, placeholder: "picture")
             let path = try arguments.trackPath()

@@ -41,6 +41,12 @@ def test_the_programs_help_names_verbs_and_exit_codes(world):
     (("share", "--max-size", "10"), "'10' is no value of --max-size", "1280x720"),
     (("share", "--crop", "1,2,3"), "'1,2,3' is no value of --crop", "0,0,640,480"),
     (("share", "--mask", "0,0,-1,5"), "'0,0,-1,5' is no value of --mask", "or none"),
+    (("share", "--crop", "10,10,0,20"), "'10,10,0,20' is no value of --crop: it is empty", "none takes away"),
+    (("share", "--mask", "0,0,0,0"), "'0,0,0,0' is no value of --mask: it is empty", "none takes away"),
+    (("share", "--track", "1", "--preset", "h360p"), "--preset is up to the program that made the track", "--timeout and --detach"),
+    (("record", ""), "'' is no value of FILE", "vitrinectl record FILE"),
+    (("watch", "--player", " "), "' ' is no value of --player", "a command"),
+    (("forget", "nope"), "'nope' is no value of PROGRAM", "vitrinectl forget --list"),
     (("share", "--crop=-1,0,5,5", "--timeout", "1"), "crop", ""),
     (("share", "--cursor", "sprite"), "'sprite' is no value of --cursor", "embedded, metadata, hidden"),
     (("mute", "maybe"), "'maybe' is no value of STATE", "on, off, toggle"),
@@ -107,6 +113,10 @@ def test_a_cancelled_picker_is_exit_code_3(world, screen, desktop):
     screen.configure(answer="cancel")
     done = world.control("share", check=False)
     assert done.returncode == CANCELLED
+    # It began to listen for this share only; what listened before goes on.
+    assert desktop.state == "idle"
+    desktop.start_capture()
+    assert world.control("share", check=False).returncode == CANCELLED
     assert desktop.state == "listening"
     # It can be tried again at once.
     screen.configure(answer="ok")
@@ -144,7 +154,8 @@ def test_the_end_in_the_desktop_is_told(ctl, screen, desktop):
     screen.end_session()
     assert program.end() == DONE
     assert "The share was ended in the desktop (ended-by-desktop)" in program.out
-    assert desktop.state == "listening"
+    # Who does not stay to share again leaves nothing that listens.
+    assert desktop.state == "idle"
 
 
 def test_the_end_by_somebody_else_is_told(world, ctl, desktop):
@@ -198,6 +209,26 @@ def test_crop_and_masks_are_set_with_the_share_and_while_it_runs(world, desktop)
     assert "Masks" not in world.control("status").stdout and json.loads(world.control("status", "--json").stdout)["crop"] is None
 
 
+def test_what_is_left_from_before_is_named(world, screen, desktop):
+    """A share that begins muted, cropped or masked says so, and how to take it back."""
+    world.control("share", "--detach", "--crop", "0,0,640,360", "--mask", "8,8,16,16")
+    world.control("stop")
+    world.control("mute")
+    told = world.control("share", "--detach").stdout
+    assert told.endswith("Still in force: it is muted, crop 0,0,640,360, masked: 8,8,16,16. 'vitrinectl mute off' and "
+                         "'vitrinectl share --detach --crop none --mask none' take it back.\n")
+    world.control("mute", "off")
+    assert world.control("share", "--detach", "--crop", "none", "--mask", "none").returncode == DONE
+    world.control("stop")
+    world.control("share", "--detach", "--mask", "1,1,2,2")
+    world.control("stop")
+    assert "Still in force" not in world.control("share", "--detach", "--mask", "3,3,4,4").stdout
+    world.control("stop")
+    assert world.control("share", "--detach").stdout.endswith(
+        "Still in force: masked: 3,3,4,4. 'vitrinectl share --detach --mask none' takes it back.\n")
+    world.control("share", "--detach", "--mask", "none")
+
+
 @pytest.mark.parametrize("cursor, mode", [("hidden", 1), ("embedded", 2), ("metadata", 4)])
 def test_the_cursor_is_asked_for_as_the_option_says(world, screen, desktop, cursor, mode):
     world.control("share", "--detach", "--cursor", cursor)
@@ -208,10 +239,10 @@ def test_switch_shares_another_source_while_the_share_goes_on(world, ctl, screen
     sharing = ctl("share")
     sharing.wait_for("Sharing: monitor, 1280x720.")
     started = desktop.get("StartedAt")
-    screen.configure(source_type=2, size=(640, 480))
+    screen.configure(source_type=2)
     done = world.control("switch")
-    assert done.stdout == ("Choose in the desktop's picker what to share instead of: monitor, 1280x720.\n" "Sharing: window, 640x480.\n")
-    sharing.wait_for("Sharing now: window, 640x480.")
+    assert done.stdout == ("Choose in the desktop's picker what to share instead of: monitor, 1280x720.\n" "Sharing: window, 1280x720.\n")
+    sharing.wait_for("Sharing now: window, 1280x720.")
     assert desktop.get("StartedAt") == started
     # A closed picker leaves it all as it is.
     screen.configure(answer="cancel")
@@ -362,6 +393,76 @@ def test_mute_sets_and_toggles(world, desktop):
                              (("mute", "on"), True)):
         assert world.control(*arguments).returncode == DONE
         assert desktop.get("Muted") is muted
+
+
+# Tracks of programs
+
+
+@pytest.fixture
+def lesson(world, screen):
+    """A track that a program has made, and that listens."""
+    track = world.agent().create_track(title="Slides")
+    track.start_capture()
+    yield track
+    track.destroy()
+
+
+def test_a_track_that_listens_is_offered_and_shared_with(world, ctl, screen, desktop, lesson):
+    """Whoever shares is told who listens too, and may share with that one in place of the desktop track."""
+    number, owner = lesson.path.rpartition("/")[2], lesson.get("OwnerIdentity")
+    told = world.control("share", "--detach").stdout
+    assert f"Track {number} (\"Slides\", {owner}) listens too: 'vitrinectl share --track {number}' shares with it instead.\n" in told
+    world.control("stop")
+    sharing = ctl("share", "--track", number)
+    sharing.wait_for("Sharing: monitor, 1280x720.")
+    assert (lesson.state, desktop.state) == ("active", "idle")
+    done = world.control("share", "--track", number, check=False)
+    assert done.returncode == FAILED and f"'vitrinectl stop --track {number}' ends the share first" in done.stderr
+    sharing.send(signal.SIGINT)
+    assert sharing.end() == DONE
+    # The program goes on listening, and is shared with again.
+    assert lesson.state == "listening"
+    screen.configure(answer="cancel")
+    assert world.control("share", "--track", number, check=False).returncode == CANCELLED
+    assert lesson.state == "listening"
+    lesson.stop_capture()
+    done = world.control("share", "--track", number, check=False)
+    assert done.returncode == FAILED and "does not listen: the program that made it decides" in done.stderr
+
+
+def test_what_only_a_program_shares_is_named_and_can_be_stopped(world, desktop, lesson):
+    number, owner = lesson.path.rpartition("/")[2], lesson.get("OwnerIdentity")
+    name = f'track {number} ("Slides", {owner})'
+    lesson.start_broadcast(wait=True)
+    told = world.control("status").stdout
+    assert re.search(r"^State +idle: nothing is shared here$", told, re.M)
+    assert re.search(rf"^Shared too +monitor, 1280x720, on {re.escape(name)}$", told, re.M)
+    assert world.control("stop").stdout == (
+        f"Nothing is shared on the desktop track.\nBut {name} shares: monitor, 1280x720. 'vitrinectl stop --track {number}' ends that.\n")
+    assert lesson.state == "active"
+    assert world.control("stop", "--track", number).stdout == "The share has ended.\n"
+    assert lesson.state == "listening"
+    assert world.control("stop", "--track", number).stdout == f"Nothing is shared on {name}.\n"
+    assert world.control("stop").stdout == "Nothing is shared.\n"
+
+
+def test_a_mute_that_only_the_owner_takes_back_says_so(world, lesson):
+    number = lesson.path.rpartition("/")[2]
+    words = f"'vitrinectl stop --track {number}' ends the share"
+    told = world.control("mute", "--track", number).stdout
+    assert "Muted: readers get a placeholder.\nOnly the program that made track" in told and words in told
+    done = world.control("mute", "off", "--track", number, check=False)
+    assert done.returncode == FAILED and words in done.stderr and "CreateTrack" not in done.stderr
+    assert lesson.get("Muted") is True
+
+
+def test_a_recording_that_waits_for_the_end_of_a_mute_says_so(world, ctl, desktop, tmp_path):
+    share(desktop)
+    world.control("mute")
+    program = ctl("record", tmp_path / "muted.webm", "--seconds", "1")
+    wait_until(lambda: "the share is muted" in program.err and "'vitrinectl mute off' shows it" in program.err, "the words about the mute")
+    world.control("mute", "off")
+    assert program.end() == DONE
 
 
 # status, list, stats
@@ -578,6 +679,17 @@ def test_without_a_bus_everything_is_unavailable(world, tmp_path):
         assert done.returncode == UNAVAILABLE, verb
         assert "there is no session bus" in done.stdout + done.stderr
     assert not (tmp_path / "x").exists()
+
+
+def test_doctor_says_what_to_do_without_a_bus(world, tmp_path):
+    """The remedy is said once, and is of use: where the user's bus is, or who has one."""
+    environment = {**world.environment, "DBUS_SESSION_BUS_ADDRESS": f"unix:path={tmp_path}/none"}
+    done = subprocess.run([str(program("vitrinectl")), "doctor", "--json"], env=environment, capture_output=True, text=True, timeout=30)
+    found = json.loads(done.stdout.splitlines()[0])
+    assert (found["check"], found["result"]) == ("session bus", "missing") and found["text"].startswith("there is no session bus: ")
+    folder = f"/run/user/{os.getuid()}"
+    wanted = f"export XDG_RUNTIME_DIR={folder}" if os.path.exists(f"{folder}/bus") else "the user of the desktop" if os.getuid() == 0 else "log in"
+    assert wanted in found["remedy"] and found["text"].count("desktop session") == 0
 
 
 def test_an_agent_that_cannot_be_started(make_session, tmp_path):

@@ -174,7 +174,8 @@ def test_forget(session, agent, screen):
             share(peer, peer.create_track(persist="forever"), agent)
     assert sorted(remembered(session)) == [
         "app:org.example.Other", 'app:org.example.Other "a"', f"app:{APPLICATION}", f'app:{APPLICATION} "a"']
-    assert session.control("forget", "app:org.example.Nobody").stdout == "Nothing was remembered.\n"
+    assert session.control("forget", "app:org.example.Nobody").stdout == (
+        "Nothing was remembered of app:org.example.Nobody. 'vitrinectl forget --list' shows what is.\n")
     assert session.control("forget", f"app:{APPLICATION}").stdout.count("Forgotten: ") == 2
     assert len(remembered(session)) == 2
     session.control("forget")
