@@ -66,7 +66,7 @@ final class VPXEncoder {
         switch codec {
         case .vp8:
             // A fixed, fast speed; negative so that libvpx does not change it by its own clock.
-            _ = cvpx_set_cpu_used(context, -12)
+            _ = cvpx_set_cpu_used(context, -14)
             _ = cvpx_set_static_threshold(context, 1)
             // Not libvpx's mode for screens: in it quantizers fall only slowly, which is just what refinement cannot use.
             _ = cvpx_set_screen_content_mode(context, 0)
@@ -167,10 +167,7 @@ final class VPXEncoder {
         configuration.g_h = UInt32(size.height)
         configuration.g_timebase = vpx_rational(num: 1, den: 1_000_000)
         configuration.g_lag_in_frames = 0
-        // VP8's second thread spins while it waits for the first: it shortens a picture, but costs more than it gains below 4K.
-        // VP9's sleeps, and has a tile of its own.
-        let singleThreaded = codec == .vp8 ? 2560 * 1440 : 1280 * 720
-        configuration.g_threads = size.width * size.height > singleThreaded ? 2 : 1
+        configuration.g_threads = threads(codec, size: size, cores: max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
         configuration.kf_mode = VPX_KF_DISABLED
         configuration.rc_end_usage = VPX_CBR
         configuration.rc_target_bitrate = kilobits(bitrate)
@@ -183,6 +180,18 @@ final class VPXEncoder {
         configuration.rc_buf_initial_sz = 500
         configuration.rc_buf_optimal_sz = 600
         configuration.rc_buf_sz = 1_000
+    }
+
+    /// How many threads shorten a picture, and do not cost more than they gain.
+    ///
+    /// VP8's second thread spins while it waits for the first, for seven times what a picture costs where others want the core: that of a call, or the
+    /// compositor's. It is worth it at 4K, where there are cores to spare. VP9's sleeps, and has a tile of its own.
+    static func threads(_ codec: VideoCodec, size: PixelSize, cores: Int) -> UInt32 {
+        let pixels = size.width * size.height
+        switch codec {
+        case .vp8: return pixels > 2560 * 1440 && cores >= 4 ? 2 : 1
+        case .vp9: return pixels > 1280 * 720 ? 2 : 1
+        }
     }
 
     private static func kilobits(_ bitrate: Int) -> UInt32 { UInt32(clamping: min(max(bitrate / 1_000, 20), 200_000)) }
