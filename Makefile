@@ -95,9 +95,10 @@ test-desktop: build ## goes the whole way on a headless GNOME desktop with its r
 	$(PYTEST) Tests/desktop
 
 test-budgets: build ## fails when sharing costs much more than it should
-	@echo "test-budgets: measures for about two minutes what sharing costs, and fails when it is much more than it should be"
+	@echo "test-budgets: measures for about three minutes what sharing costs, and fails when it is much more than it should be"
 	@$(TOOLS)/install-packages build screen test
-	$(PYTEST) Tests/bench
+	@# -s shows what is usual, also of what passes.
+	$(PYTEST) -s Tests/bench
 
 fuzz: build ## sends nonsense over D-Bus and PipeWire for longer; ROUNDS and SEED can be chosen
 	@echo "fuzz: $(ROUNDS) rounds with SEED=$(SEED)"

@@ -19,12 +19,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "integration"))
 
 import measure
 import table
-from budgets import Budgets
+from budgets import Budgets, growth, verdict
 from sides import GStreamer, Vitrine
-from workload import FULL_HD, WORKLOADS, Workload
+from workload import FULL_HD, UHD, WORKLOADS, Workload
 
 SIDES = (Vitrine, GStreamer)
-PARTS = ("compare", "floors", "idle", "capture", "starts", "growth")
+PARTS = ("compare", "floors", "busy", "idle", "memory", "capture", "starts", "growth")
 
 
 def arguments():
@@ -93,10 +93,22 @@ class Bench:
 
     def _floors(self):
         floor = measure.Floor(self._world.session.root)
-        found = {}
-        for workload in self._chosen.workloads:
-            copying, encoding = floor.measure(workload, 60)
-            found[workload.name] = {"copy": copying, "libvpx": encoding}
+        found = {workload.name: {"copy": [], "libvpx": []} for workload in self._chosen.workloads}
+        for _ in range(self._chosen.rounds):
+            for workload in self._chosen.workloads:
+                copying, encoding = floor.measure(workload, 60)
+                found[workload.name]["copy"].append(copying)
+                found[workload.name]["libvpx"].append(encoding)
+        return found
+
+    def _busy(self):
+        """Latency while another program keeps one core busy."""
+        found = {workload.name: [] for workload in self._chosen.workloads if workload.has_latency_budget}
+        for _ in range(self._chosen.rounds):
+            for name, runs in found.items():
+                with measure.busy_core():
+                    runs.append(dataclasses.asdict(measure.run(self._world, Vitrine, WORKLOADS[name], self._chosen.seconds, compares=False)))
+        self.budgets.judge_busy(found)
         return found
 
     def _idle(self):
@@ -108,12 +120,15 @@ class Bench:
         self.budgets.judge_idle(found)
         return found
 
+    def _memory(self):
+        return {name: measure.memory_by_part(self._world, name) for name in ("idle", *measure.MEMORY)}
+
     def _capture(self):
-        seconds = self._chosen.seconds
-        found = {
-            "partial damage": measure.capture_only(self._world, Workload("partial", "moving", fps=60), seconds),
-            "full motion": measure.capture_only(self._world, Workload("full", "video", fps=60), seconds),
-        }
+        kinds = {"partial damage": Workload("partial", "moving", fps=60), "full motion": Workload("full", "video", fps=60)}
+        found = {name: [] for name in kinds}
+        for _ in range(self._chosen.rounds):
+            for name, workload in kinds.items():
+                found[name].append(measure.capture_only(self._world, workload, self._chosen.seconds))
         self.budgets.judge_capture(found)
         return found
 
@@ -124,26 +139,53 @@ class Bench:
         return found
 
     def _growth(self):
-        """For each kind of work: how much of it, and what it costs: CPU in seconds a second."""
-        world, seconds = self._world, min(self._chosen.seconds, 2)
-        found = {"readers": [], "tracks": [], "pixels": [], "frames a second": []}
-        for count in (1, 10, 100):
-            cpu, taken = measure.cost(world, WORKLOADS["scrolling"], seconds, readers=count)
-            found["readers"].append({"what": str(count), "work": count * taken, "cpu": cpu})
-        for count in (1, 4):
-            workload = Workload("tracks", "moving", size=(1280, 720), preset="h720p")
-            cpu, taken = measure.cost_of_tracks(world, workload, seconds, count)
-            found["tracks"].append({"what": str(count), "work": taken, "cpu": cpu})
-        for width, height in ((1280, 720), FULL_HD, (2560, 1440), (3840, 2160)):
-            workload = Workload("pixels", "video", fps=10, size=(width, height), preset="native")
-            cpu, taken = measure.cost(world, workload, seconds)
-            found["pixels"].append({"what": f"{width}x{height}", "work": width * height * taken, "cpu": cpu})
-        for fps in (1, 10, 30, 60, 144):
-            workload = Workload("rate", "moving", fps=fps, size=(1280, 720), preset="native")
-            cpu, taken = measure.cost(world, workload, max(seconds, 4 / fps), fps=fps)
-            found["frames a second"].append({"what": str(fps), "work": taken, "cpu": cpu})
+        """For each kind of work: how much of it, and what it costs: CPU in seconds a second, as often as there are rounds."""
+        seconds = min(self._chosen.seconds, 2)
+        found = {kind: [{"what": what, "work": [], "cpu": []} for what, _ in steps] for kind, steps in GROWTH.items()}
+        for index in range(self._chosen.rounds):
+            for kind, steps in GROWTH.items():
+                self._say(f"round {index + 1} of {self._chosen.rounds}: growth with {kind}")
+                for step, (_, measured) in zip(found[kind], steps):
+                    cpu, work = measured(self._world, seconds)
+                    step["cpu"].append(cpu)
+                    step["work"].append(work)
         self.budgets.judge_growth(found)
         return found
+
+
+def _readers(count):
+    def measured(world, seconds):
+        cpu, taken = measure.cost(world, WORKLOADS["scrolling"], seconds, readers=count)
+        return cpu, count * taken
+    return str(count), measured
+
+
+def _tracks(count):
+    workload = Workload("tracks", "moving", size=(1280, 720), preset="h720p")
+    return str(count), lambda world, seconds: measure.cost_of_tracks(world, workload, seconds, count)
+
+
+def _pixels(width, height):
+    workload = Workload("pixels", "video", fps=10, size=(width, height), preset="native")
+
+    def measured(world, seconds):
+        cpu, taken = measure.cost(world, workload, seconds)
+        return cpu, width * height * taken
+    return f"{width}x{height}", measured
+
+
+def _rate(fps):
+    workload = Workload("rate", "moving", fps=fps, size=(1280, 720), preset="native")
+    return str(fps), lambda world, seconds: measure.cost(world, workload, max(seconds, 4 / fps), fps=fps)
+
+
+# Of each kind of work several amounts: what it is called, and what measures it.
+GROWTH = {
+    "readers": [_readers(count) for count in (1, 10, 100)],
+    "tracks": [_tracks(count) for count in (1, 4)],
+    "pixels": [_pixels(*size) for size in ((1280, 720), FULL_HD, (2560, 1440), UHD)],
+    "frames a second": [_rate(fps) for fps in (1, 10, 30, 60, 144)],
+}
 
 
 def report(chosen, figures):
@@ -151,15 +193,23 @@ def report(chosen, figures):
     yield f"{figures['machine']}; {chosen.rounds} rounds of {chosen.seconds:g} s. Medians, ranges in brackets. MB own: without PipeWire's buffers."
     if "compare" in figures:
         yield from _comparison(figures)
+    if "busy" in figures:
+        rows = [[name, *(table.spread([run["latency"][index] for run in runs]) for index in (0, 1))] for name, runs in figures["busy"].items()]
+        yield "While another program keeps one core busy:\n" + table.text(["", "latency p50 ms", "p99 ms"], rows)
     if "idle" in figures:
         rows = [[name, table.number(one["cpu"]), sum(one["wakeups"].values()),
                  " ".join(f"{thread} {count}" for thread, count in one["wakeups"].items()) or "-",
                  *(table.number(one[kind]) for kind in ("anonymous", "shared", "resident"))] for name, one in figures["idle"].items()]
         yield "Ten seconds in which nothing happens:\n" + table.text(
             ["", "CPU ms", "wake-ups", "of threads", "MB own", "shared", "resident"], rows)
+    if "memory" in figures:
+        head = list(next(iter(figures["memory"].values())))
+        rows = [[name, *(table.number(parts[part]) for part in head)] for name, parts in figures["memory"].items()]
+        yield "MB resident by part, as `vitrinectl stats --memory` has them:\n" + table.text(["", *head], rows)
     if "capture" in figures:
-        rows = [[name, f"{one['core'] * 100:.1f}", table.number(one["sent"]), *(table.number(one[kind]) for kind in ("anonymous", "shared", "resident"))]
-                for name, one in figures["capture"].items()]
+        rows = [[name, table.spread([100 * run["core"] for run in runs]),
+                 *(table.number(statistics.median(run[kind] for run in runs)) for kind in ("sent", "anonymous", "shared", "resident"))]
+                for name, runs in figures["capture"].items()]
         yield "A broadcast without a reader, 1920x1080, 60 frames/s:\n" + table.text(
             ["", "% of a core", "frames/s", "MB own", "shared", "resident"], rows)
     if "starts" in figures:
@@ -168,10 +218,9 @@ def report(chosen, figures):
             table.text(["", "ms"], rows))
     if "growth" in figures:
         for kind, steps in figures["growth"].items():
-            first = steps[0]
-            rows = [[one["what"], table.number(one["cpu"] * 100), table.number(one["work"] / first["work"]), table.number(one["cpu"] / first["cpu"])]
-                    for one in steps]
-            yield table.text([kind, "% of a core", "work", "CPU"], rows)
+            rows = [[step["what"], table.spread([100 * cpu for cpu in step["cpu"]]), table.number(work), table.number(cpu)]
+                    for step, (work, cpu) in zip(steps, growth(steps))]
+            yield table.text([kind, "% of a core", "work", "CPU"], rows) + f"\n    {verdict(steps)}"
     if "repeated" in figures:
         rows = [[count, one["descriptors"], one["threads"], table.number(one["anonymous"])] for count, one in figures["repeated"].items()]
         yield table.text(["starts", "descriptors", "threads", "MB own"], rows)
@@ -187,7 +236,7 @@ def _comparison(figures):
         note = f"    ratio {table.spread(found['ratio'])}"
         if name in figures.get("floors", {}):
             floor = figures["floors"][name]
-            note += f"; ms a frame of a bare copy {table.number(floor['copy'])}, of libvpx alone {table.number(floor['libvpx'])}"
+            note += f"; ms a frame of a bare copy {table.spread(floor['copy'])}, of libvpx alone {table.spread(floor['libvpx'])}"
         rows.append(note)
     yield table.text(
         ["", "CPU ms/frame", "latency p50", "p99 ms", "PSNR dB", "kbit/s", "delivered", "coalesced", "peak MB", "own MB", "wake-ups/s"], rows)
@@ -202,8 +251,11 @@ def _middles(runs):
     def of(name):
         return middle(run[name] for run in runs)
 
+    def whole(name):
+        return f"{statistics.median(run[name] for run in runs):.0f}"
+
     latencies = [middle(run["latency"][index] if run["latency"] else None for run in runs) for index in (0, 1)]
-    return [table.spread([run["cpu"] for run in runs]), *latencies, of("psnr"), of("bitrate"), f"{of('delivered')}/{of('sent')}", of("coalesced"),
+    return [table.spread([run["cpu"] for run in runs]), *latencies, of("psnr"), of("bitrate"), f"{whole('delivered')}/{whole('sent')}", whole("coalesced"),
             of("peak"), of("anonymous"), of("wakeups")]
 
 

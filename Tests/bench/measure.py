@@ -3,6 +3,8 @@
 
 import contextlib
 import dataclasses
+import json
+import os
 import statistics
 import subprocess
 import sys
@@ -88,8 +90,12 @@ class Run:
     """The agent's own figures: received, delivered, coalesced."""
 
 
+class NothingCame(Unreadable):
+    """Not one picture, in all of the window: there was no time for one."""
+
+
 def run(world, side, workload, seconds, compares=True):
-    """Measures one side, again when it had no pictures.
+    """Measures one side, again when no picture came in the window.
 
     PipeWire 0.3.65 gives a first link buffers without memory now and then. Vitrine connects again; GStreamer shows them black, to the end.
     """
@@ -97,7 +103,7 @@ def run(world, side, workload, seconds, compares=True):
         try:
             return _run(world, side, workload, seconds, compares)
         except Unreadable as error:
-            if side is not GStreamer or not tries_left:
+            if not (side is GStreamer or isinstance(error, NothingCame)) or not tries_left:
                 raise
             print(f"bench: once more: {error}", file=sys.stderr)
     return None
@@ -130,7 +136,7 @@ def _run(world, side_class, workload, seconds, compares):
     delivered, coalesced = sent, 0
     if not workload.repeats:
         if not in_window:
-            raise Unreadable(f"{side_class.name}: nothing came within {seconds:g} s; is the machine busy?")
+            raise NothingCame(f"{side_class.name}: nothing came within {seconds:g} s; is the machine busy?")
         delivered, coalesced = len(in_window), max(in_window) - min(in_window) + 1 - len(in_window)
     # Of repeats the first alone is new, and there is no telling which of the others a packet shows.
     latencies = [] if workload.repeats else [(one.arrived - shown[number]) / 1e6 for number, one in in_window.items()]
@@ -234,7 +240,11 @@ def still(world, side_class, seconds):
         memory = meter.memory
         reader.stop()
         side.end()
-    return {"cpu": window.cpu * 1e3, "wakeups": window.woken, "sent": window.sent, **memory}
+    try:
+        sharpness = _sharpness(reader, 2)
+    finally:
+        reader.path.unlink()
+    return {"cpu": window.cpu * 1e3, "wakeups": window.woken, "sent": window.sent, "sharpness": sharpness, **memory}
 
 
 def _settled(world, meter, seconds):
@@ -252,6 +262,46 @@ def _settled(world, meter, seconds):
     time.sleep(seconds)
     window.close()
     return window
+
+
+def _sharpness(reader, within):
+    """Luma in dB of the last picture that came within so many seconds of the first."""
+    packets = reader.packets()
+    count = sum(arrived <= packets[0][0] + within * 1e9 for arrived, *_ in packets)
+    return deliveries(reader, STILL)[count - 1].psnr
+
+
+@contextlib.contextmanager
+def busy_core():
+    """Another program wants one of the cores all the time meanwhile."""
+    with subprocess.Popen(["taskset", "-c", str(max(os.sched_getaffinity(0))), "sh", "-c", "while :; do :; done"]) as other:
+        try:
+            yield
+        finally:
+            other.kill()
+
+
+# What reads, for each name, as options of Subscribe; None is nobody.
+MEMORY = {"no reader": None, "VP8": {}, "VP9": {"codec": "vp9"}, "frames": {"format": "frames"}}
+
+
+def memory_by_part(world, name):
+    """What `vitrinectl stats --memory` says of an agent that is `idle`, or shares 1080p with one of these readers; in megabytes."""
+    workload = Workload("video", "video")
+    with world.showing(**workload.settings):
+        world.session.start_agent()
+        agent = world.session.agent()
+        drain = None
+        if name != "idle":
+            agent.set_screen_share(True, wait=True, cursor="hidden")
+            if MEMORY[name] is not None:
+                drain = Drain([agent.desktop.subscribe(**MEMORY[name]).take()])
+            world.wait_for_frames(world.sent + round(WARM_UP * workload.fps))
+        report = json.loads(world.session.control("stats", "--memory", "--json").stdout)
+        if drain:
+            drain.close()
+        assert world.session.end_agent() == 0
+    return {**{part: size / (1 << 20) for part, size in report["parts"].items()}, "all": report["resident"] / (1 << 20)}
 
 
 def capture_only(world, workload, seconds):
@@ -350,11 +400,11 @@ class Floor:
         self._program = folder / "floor"
         subprocess.run(["cc", "-O2", "-o", self._program, TOP / "Tests/bench/floor.c", "-lvpx", "-lyuv"], check=True)
 
-    def measure(self, workload, pictures, threads=1):
-        """Milliseconds of CPU for each picture: of a bare copy, and of libvpx alone."""
+    def measure(self, workload, pictures, speed=8):
+        """Milliseconds of CPU for each picture: of a bare copy, and of libvpx alone, at the speed of the GStreamer pipeline or another."""
         width, height = workload.size
         painting = [program("vitrine-testscreen"), "--pictures", pictures, "--workload", workload.content, "--size", f"{width}x{height}"]
-        counting = [self._program, width, height, pictures, workload.fps, workload.bitrate, threads]
+        counting = [self._program, width, height, pictures, workload.fps, workload.bitrate, speed]
         with subprocess.Popen([str(word) for word in painting], stdout=subprocess.PIPE) as screen:
             printed = subprocess.run([str(word) for word in counting], stdin=screen.stdout, capture_output=True, text=True, check=True).stdout
         copying, encoding, _ = printed.split()

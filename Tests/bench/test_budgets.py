@@ -1,22 +1,30 @@
 # SPDX-License-Identifier: MIT
-"""A short form of `make bench` that a busy machine can pass and a step back cannot: ratios of what was measured a moment apart, no times.
+"""A short form of `make bench` that a busy machine can pass and a step back cannot: ratios of what was measured a moment apart.
 
-Vitrine is held against libvpx alone, which encodes all of every picture on one thread. That is a steadier measure than the GStreamer
-pipeline of the budgets: its two threads wait for each other by spinning, several times as long where others want the cores, so that any
-step back would pass there.
+Vitrine is held against a bare copy of each picture and against libvpx alone, which encodes all of every picture on one thread, as fast. That is a
+steadier measure than the GStreamer pipeline of the budgets: its two threads wait for each other by spinning, several times as long where
+others want the cores, so that any step back would pass there. What others do on the machine only ever adds: of a figure that is too great
+the least of a few is taken. A step back is in all of them.
 """
 
+import statistics
 import sys
 
 import pytest
 
 import measure
-from sides import Vitrine
-from workload import STILL, WORKLOADS
+from sides import GStreamer, Vitrine
+from workload import STILL, WORKLOADS, Workload
 
 SECONDS = 3
-# CPU time of a frame, as a share of libvpx's, and luma in dB. Usual are 0.18, 0.6, 1.0 and 1.0, the last two more where pictures are coalesced.
-LIMITS = {"repeats": (0.35, 38), "typing": (0.75, 38), "scrolling": (1.80, 28), "video": (1.80, 34)}
+TRIES = 4
+# Of libvpx, as Vitrine has it: a fixed one, so that the encoder does not work more where it has more time.
+SPEED = -14
+# CPU time of a frame, as a share of libvpx's, and luma in dB. Usual are 0.2, 0.7, 1.0 and 1.05; more where pictures are coalesced.
+LIMITS = {"repeats": (0.35, 38), "typing": (0.95, 38), "scrolling": (1.7, 28), "video": (1.7, 34)}
+# CPU time of a frame without a reader, as multiples of a bare copy of the picture, which is 8 MB.
+PARTIAL, FULL = Workload("partial", "moving", fps=60), Workload("full", "video", fps=60)
+CAPTURE_LIMITS = {PARTIAL: 0.8, FULL: 2.2}
 
 
 @pytest.fixture(scope="module")
@@ -30,35 +38,96 @@ def floor(world):
     return measure.Floor(world.session.root)
 
 
+def least(figure, limit):
+    """The figure when it is within the limit, else the least of a few."""
+    found = []
+    while not found or (found[-1] > limit and len(found) < TRIES):
+        found.append(figure())
+    return min(found)
+
+
 @pytest.mark.parametrize("name", LIMITS)
 def test_a_frame_costs_no_more_than_its_budget(world, floor, name):
     """What has not changed is not encoded, and what has is encoded neither dearly nor badly."""
-    workload, (share, sharpness) = WORKLOADS[name], LIMITS[name]
-    run = measure.run(world, Vitrine, workload, SECONDS)
-    _, alone = floor.measure(workload, 60)
-    say(f"{name}: {run.cpu:.2f} ms a frame, libvpx alone {alone:.2f}: {run.cpu / alone:.2f} of at most {share}; {run.psnr:.1f} dB")
-    assert run.cpu / alone <= share
-    assert run.psnr >= sharpness
+    workload, (limit, sharpness) = WORKLOADS[name], LIMITS[name]
+
+    def share():
+        run = measure.run(world, Vitrine, workload, SECONDS)
+        _, alone = floor.measure(workload, 60, SPEED)
+        say(f"{name}: {run.cpu:.2f} ms a frame, libvpx alone {alone:.2f}: {run.cpu / alone:.2f} of at most {limit}; {run.psnr:.1f} dB")
+        # Sharpness is no matter of who else wants the cores.
+        assert run.psnr >= sharpness
+        return run.cpu / alone
+
+    assert least(share, limit) <= limit
 
 
 def test_a_still_screen_costs_nothing(world, floor):
-    """Not the tenth part of encoding one picture, in five seconds."""
+    """Not the tenth part of encoding one picture, in five seconds; and two seconds after it began to stand still it is sharp."""
+    _, alone = floor.measure(STILL, 10, SPEED)
     found = measure.still(world, Vitrine, 5)
-    _, alone = floor.measure(STILL, 10)
-    say(f"still: {found['cpu']:.2f} ms, libvpx alone {alone:.2f} a frame; woken: {found['wakeups']}")
+    say(f"still: {found['cpu']:.2f} ms, libvpx alone {alone:.2f} a frame; woken: {found['wakeups']}; {found['sharpness']:.1f} dB")
+    assert found["cpu"] <= alone / 10
+    assert sum(found["wakeups"].values()) <= 2
+    assert found["sharpness"] >= 40
+
+
+def test_an_idle_agent_costs_nothing(world, floor):
+    _, alone = floor.measure(STILL, 10, SPEED)
+    found = measure.idle(world, 5)
+    say(f"idle: {found['cpu']:.2f} ms; woken: {found['wakeups']}; {found['resident']:.1f} MB")
     assert found["cpu"] <= alone / 10
     assert sum(found["wakeups"].values()) <= 2
 
 
+def test_memory_is_within_its_budget(world):
+    """That of PipeWire's buffers, which belong to the compositor, is not the agent's."""
+    for name, limit in {"idle": 12, "no reader": 25, "VP8": 105}.items():
+        parts = measure.memory_by_part(world, name)
+        own = parts["all"] - parts["buffers"]
+        say(f"memory, {name}: " + ", ".join(f"{part} {size:.1f}" for part, size in parts.items()) + " MB")
+        assert own <= limit, name
+        assert (parts["encoders"] > 0) == (name == "VP8")
+
+
 def test_readers_share_an_encoder(world):
-    """Ten cost little more than one, and where there is none nothing is encoded."""
+    """Ten cost little more than one, and a hundred not much more."""
     workload = WORKLOADS["scrolling"]
-    none = measure.capture_only(world, workload, SECONDS)
-    (one, frames), (ten, frames_of_ten) = (measure.cost(world, workload, SECONDS, readers) for readers in (1, 10))
-    costs = none["core"] / none["sent"], one / frames, ten / frames_of_ten
-    say("readers: {:.2f} ms a frame for none, {:.2f} for one, {:.2f} for ten".format(*(1e3 * cost for cost in costs)))
-    assert costs[0] <= costs[1] * 0.5
-    assert costs[2] <= costs[1] * 1.4
+
+    def cost(readers):
+        cpu, frames = measure.cost(world, workload, SECONDS, readers)
+        return cpu / frames
+
+    one = min(cost(1) for _ in range(2))
+    for readers, limit in {10: 1.4, 100: 2}.items():
+        many = least(lambda count=readers: cost(count), one * limit)
+        say(f"readers: {1e3 * one:.2f} ms a frame for one, {1e3 * many:.2f} for {readers}: {many / one:.2f} of at most {limit}")
+        assert many <= one * limit
+
+
+@pytest.mark.parametrize("workload", CAPTURE_LIMITS, ids=lambda workload: workload.name)
+def test_without_a_reader_pixels_are_touched_once(world, floor, workload):
+    """What has changed is converted, and nothing else is read, copied or encoded."""
+    limit = CAPTURE_LIMITS[workload]
+
+    def share():
+        run = measure.capture_only(world, workload, SECONDS)
+        copying = statistics.median(floor.measure(workload, 20)[0] for _ in range(3))
+        cost = 1e3 * run["core"] / run["sent"]
+        say(f"no reader, {workload.name}: {cost:.2f} ms a frame, a bare copy {copying:.2f}: {cost / copying:.2f} of at most {limit}")
+        return cost / copying
+
+    assert least(share, limit) <= limit
+
+
+def test_a_frame_is_sooner_with_its_reader_than_of_gstreamer(world):
+    """Nothing waits for a timer on its way."""
+    def share():
+        ours, theirs = (measure.run(world, side, WORKLOADS["typing"], SECONDS, compares=False).latency[0] for side in (Vitrine, GStreamer))
+        say(f"typing: half of the frames within {ours:.1f} ms, of GStreamer's {theirs:.1f}")
+        return ours / theirs
+
+    assert least(share, 1) <= 1
 
 
 def say(line):

@@ -27,6 +27,11 @@ class Workload:
         return {"workload": self.content, "fps": self.fps, "size": self.size, "damage": self.damage}
 
     @property
+    def has_latency_budget(self):
+        """Whether pictures of it must be with the reader within a frame's time: at 1080p, where each shows something new."""
+        return self.size == FULL_HD and not self.repeats
+
+    @property
     def repeats(self):
         """Whether no picture differs from the one before: then none has to be sent, and each that came was delivered."""
         return self.content == "repeats"
