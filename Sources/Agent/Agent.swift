@@ -14,7 +14,8 @@ import Streams
 public final class Agent {
     /// Most tracks that one client may own at a time.
     static let tracksPerClient = 32
-    /// Most tracks that there are at a time, whoever owns them, beside the desktop track.
+    /// Most tracks that there are at a time, whoever owns them, beside the desktop track. Programs in a sandbox get half of them, however many
+    /// connections they make, and of the subscriptions too: the others cannot be kept out by them.
     static let greatestTrackCount = 64
     /// Most subscriptions that one client may hold at a time, over all tracks.
     static let subscriptionsPerClient = 256
@@ -48,7 +49,8 @@ public final class Agent {
     private(set) var defaults = TrackOptions()
     private var screenLock: ScreenLock?
     private var indicator: Indicator?
-    /// When the person last closed a picker, by who had opened it; what is older than the peace is taken out.
+    /// When the person last closed a picker, by who had opened it; what is older than the peace is taken out. Those in a sandbox that are not
+    /// known by name are one: each could take any path for its own.
     private var cancels: [String: Instant] = [:]
     private let connection: Connection
     private let log = Log("agent")
@@ -142,13 +144,15 @@ public final class Agent {
     /// The person has closed a picker that this program had opened.
     func noteCancel(by identity: Identity) {
         cancels = cancels.filter { $0.value + Agent.peace > .now }
-        cancels[identity.name] = .now
+        cancels[Agent.nameForPeace(of: identity)] = .now
     }
 
     /// From when on a program may open a picker: the person who has just closed one has two seconds of peace from it.
     func endOfPeace(for identity: Identity) -> Instant {
-        (cancels[identity.name] ?? Instant(nanoseconds: 0)) + Agent.peace
+        (cancels[Agent.nameForPeace(of: identity)] ?? Instant(nanoseconds: 0)) + Agent.peace
     }
+
+    private static func nameForPeace(of identity: Identity) -> String { identity.isTellingName ? identity.name : "" }
 
     /// Whether a client of the bus may speak for the person, or for the desktop: no program in a sandbox may.
     private var trust: Indicator.Trust {
@@ -216,13 +220,28 @@ public final class Agent {
         track.destroy(End(cause: .ownerLeft, detail: "nobody owns the share any more"))
     }
 
-    func checkSubscriptionLimit(_ name: BusName) throws(AgentError) {
+    private func checkTrackLimit(_ identity: Identity) throws(AgentError) {
+        guard tracks.count <= Agent.greatestTrackCount else {
+            throw AgentError(.limitExceeded, "there are \(Agent.greatestTrackCount) tracks already: destroy one of them first")
+        }
+        let half = Agent.greatestTrackCount / 2
+        guard !identity.isSandboxed || tracks.count(where: { $0.ownerIdentity?.isSandboxed ?? false }) < half else {
+            throw AgentError(.limitExceeded, "programs in a sandbox have \(half) tracks already, which is all that they get")
+        }
+    }
+
+    func checkSubscriptionLimit(_ name: BusName, _ identity: Identity) throws(AgentError) {
         let count = tracks.reduce(0) { sum, track in sum + track.subscriptions.count { $0.subscriber == name } }
         guard count < Agent.subscriptionsPerClient else {
             throw AgentError(.limitExceeded, "a client holds at most \(Agent.subscriptionsPerClient) subscriptions: end one of them first")
         }
         guard tracks.reduce(0, { $0 + $1.subscriptions.count }) < Agent.greatestSubscriptionCount else {
             throw AgentError(.limitExceeded, "there are \(Agent.greatestSubscriptionCount) subscriptions already: end one of them first")
+        }
+        let half = Agent.greatestSubscriptionCount / 2
+        let ofSandboxed = tracks.reduce(0) { sum, track in sum + track.subscriptions.count { $0.identity.isSandboxed } }
+        guard !identity.isSandboxed || ofSandboxed < half else {
+            throw AgentError(.limitExceeded, "programs in a sandbox have \(half) subscriptions already, which is all that they get")
         }
     }
 
@@ -270,9 +289,7 @@ public final class Agent {
             guard tracks.count(where: { $0.owner == call.sender }) < Agent.tracksPerClient else {
                 throw AgentError(.limitExceeded, "a client owns at most \(Agent.tracksPerClient) tracks: destroy one of them first")
             }
-            guard tracks.count <= Agent.greatestTrackCount else {
-                throw AgentError(.limitExceeded, "there are \(Agent.greatestTrackCount) tracks already: destroy one of them first")
-            }
+            try checkTrackLimit(identity)
             lastTrack += 1
             guard let path = Paths.tracks.appending("\(lastTrack)") else { throw AgentError(.failed, "no object path is left") }
             tracks.append(Track(path, options, owner: call.sender, identity, agent: self))

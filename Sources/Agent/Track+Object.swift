@@ -147,7 +147,7 @@ extension Track {
     private func handleSubscribe(_ call: Call, _ identity: Identity) {
         do throws(AgentError) {
             let options = try SubscribeOptions(call.options(at: 0))
-            try agent.checkSubscriptionLimit(call.sender)
+            try agent.checkSubscriptionLimit(call.sender, identity)
             let (path, reading) = try subscribe(options, call.sender, identity)
             call.reply([.objectPath(path), reading])
         } catch {

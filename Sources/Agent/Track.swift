@@ -61,9 +61,15 @@ final class Track {
     init(_ path: ObjectPath, _ options: TrackOptions, owner: BusName?, _ identity: Identity?, agent: Agent, isDesktopTrack: Bool = false) {
         (self.path, self.options, self.agent, self.isDesktopTrack) = (path, options, agent, isDesktopTrack)
         (self.owner, ownerIdentity) = (owner, identity)
-        streams = agent.streams.openTrack(pool: pool, rates: options.asRates, hasReserve: isDesktopTrack)
+        streams = agent.streams.openTrack(pool: pool, rates: options.asRates, precedence: Track.precedence(identity, isDesktopTrack))
         _ = object
         watchAllowed()
+    }
+
+    /// The track that everybody may read has its encodings, whatever other tracks take; programs in a sandbox keep nobody out.
+    private static func precedence(_ owner: Identity?, _ isDesktopTrack: Bool) -> Streams.Precedence {
+        if isDesktopTrack { return .first }
+        return owner?.isSandboxed ?? false ? .last : .usual
     }
 
     var isActive: Bool { machine.isActive }

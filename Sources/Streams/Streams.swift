@@ -22,8 +22,23 @@ public final class Streams {
     private var resting: [(group: EncodingGroup, track: TrackStreams, timer: Timer)] = []
     /// How long they wait.
     static let grace = Duration.seconds(2)
-    /// The most encodings of all tracks together.
-    private static let greatestEncodingCount = 32
+    /// Which tracks get encodings when there are few left.
+    public enum Precedence: Sendable {
+        /// They leave half of all to others.
+        case last
+        case usual
+        /// They get theirs also when other tracks have used up all that there are.
+        case first
+
+        /// The most encodings of all tracks together, beside which one may begin.
+        var greatestEncodingCount: Int {
+            switch self {
+            case .last: 16
+            case .usual: 32
+            case .first: 32 + TrackStreams.greatestEncodingCount
+            }
+        }
+    }
     private var lastStream = 0
     private var lastEncoding = 0
     private(set) var isShutDown = false
@@ -42,9 +57,9 @@ public final class Streams {
     ///
     /// - Parameter pool: where the track's pictures are.
     ///
-    /// - Parameter hasReserve: whether it gets its encodings also when other tracks have used up all that there are.
-    public func openTrack(pool: FramePool, rates: StreamRates, hasReserve: Bool = false) -> TrackStreams {
-        TrackStreams(self, pool: pool, rates: rates, hasReserve: hasReserve)
+    /// - Parameter precedence: whether it gets encodings when there are few left.
+    public func openTrack(pool: FramePool, rates: StreamRates, precedence: Precedence = .usual) -> TrackStreams {
+        TrackStreams(self, pool: pool, rates: rates, precedence: precedence)
     }
 
     /// Ends all streams at once and all threads. For a clean end, call ``TrackStreams/close(_:)`` of each track first and wait for it.
@@ -73,9 +88,9 @@ public final class Streams {
 
     /// Starts an encoder, which does nothing until a stream was added.
     func start(
-        _ options: EncodingOptions, followed: StreamOptions.Followed, pool: FramePool, showsPlaceholder: Bool, hasReserve: Bool
+        _ options: EncodingOptions, followed: StreamOptions.Followed, pool: FramePool, showsPlaceholder: Bool, precedence: Precedence
     ) throws(StreamsError) -> EncodingGroup {
-        let limit = Streams.greatestEncodingCount + (hasReserve ? TrackStreams.greatestEncodingCount : 0)
+        let limit = precedence.greatestEncodingCount
         if running.count >= limit { dropResting() }
         guard running.count < limit else { throw .encodingLimit(limit) }
         let stopped = self.stopped

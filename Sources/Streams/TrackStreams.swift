@@ -20,13 +20,13 @@ public final class TrackStreams {
     private let pool: FramePool
     /// Those without a stream rest: they end unless one comes soon.
     private(set) var groups: [EncodingGroup] = []
-    private let hasReserve: Bool
+    private let precedence: Streams.Precedence
     private var isClosed = false
     /// Who waits for streams to end, and for which.
     private var waiting: [(streams: Set<StreamID>, completion: () -> Void)] = []
 
-    init(_ streams: Streams, pool: FramePool, rates: StreamRates, hasReserve: Bool) {
-        (self.streams, self.pool, self.rates, self.hasReserve) = (streams, pool, rates, hasReserve)
+    init(_ streams: Streams, pool: FramePool, rates: StreamRates, precedence: Streams.Precedence) {
+        (self.streams, self.pool, self.rates, self.precedence) = (streams, pool, rates, precedence)
     }
 
     /// What streams follow that asked for nothing else. A change is for the running ones too, except for their size.
@@ -132,7 +132,7 @@ public final class TrackStreams {
         if groups.count >= TrackStreams.greatestEncodingCount { streams.dropResting(of: self) }
         guard groups.count < TrackStreams.greatestEncodingCount else { throw .encodingLimit(TrackStreams.greatestEncodingCount) }
         let started = try streams.start(
-            wanted, followed: options.followed, pool: pool, showsPlaceholder: showsPlaceholder, hasReserve: hasReserve)
+            wanted, followed: options.followed, pool: pool, showsPlaceholder: showsPlaceholder, precedence: precedence)
         groups.append(started)
         return started
     }

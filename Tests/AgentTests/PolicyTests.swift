@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 import Contract
+import Glibc
+import Loop
 import Testing
 
 @testable import Agent
@@ -65,6 +67,15 @@ import Testing
         #expect(Identity.userUnit("0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-foot-1234.scope\n") == nil)
         #expect(Identity.userUnit("0::/system.slice/ssh.service\n") == nil)
         #expect(Identity.userUnit("0::/\n") == nil)
+    }
+
+    /// The bus's descriptor becomes readable when the process ends: its number may be another one's then.
+    @Test func doesNotKnowAProcessThatHasEndedSinceItCalled() throws {
+        let process = try FileDescriptor.pipe()
+        let own = UInt32(getpid())
+        #expect(Identity.inspect(processID: own, descriptor: process.reading).name.hasPrefix("exe:/"))
+        _ = try Errno.check { write(process.writing.raw, "x", 1) }
+        #expect(Identity.inspect(processID: own, descriptor: process.reading) == .unknown(processID: own))
     }
 
     @Test func doesNotKnowAProcessThatIsNotThere() {

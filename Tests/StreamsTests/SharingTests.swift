@@ -53,6 +53,20 @@ extension LiveTests {
             #expect(late.stream?.group === follower.stream?.group)
         }
 
+        /// Programs in a sandbox have tracks that leave half of all encodings to others.
+        @Test func halfIsLeftToOthers() throws {
+            let rig = try Rig()
+            let tracks = (0..<3).map { _ in rig.streams.openTrack(pool: FramePool(), rates: rig.track.rates, precedence: .last) }
+            var readers: [FileDescriptor] = []
+            for number in 0..<16 {
+                let options = StreamOptions(bitrate: 1_000_000 + UInt32(number))
+                readers.append(try tracks[number / 8].subscribe(options) { _ in }.reading)
+            }
+            #expect(throws: StreamsError.encodingLimit(16)) { _ = try tracks[2].subscribe { _ in } }
+            readers.append(try rig.track.subscribe { _ in }.reading)
+            #expect(rig.track.groups.count == 1 && readers.count == 17)
+        }
+
         /// The one track that everybody may read has its encodings, whatever other tracks take.
         @Test func aReserveIsKept() throws {
             let rig = try Rig()
@@ -63,7 +77,7 @@ extension LiveTests {
                 readers.append(try tracks[number / 8].subscribe(options) { _ in }.reading)
             }
             #expect(throws: StreamsError.encodingLimit(32)) { _ = try tracks[4].subscribe { _ in } }
-            let reserved = rig.streams.openTrack(pool: FramePool(), rates: rig.track.rates, hasReserve: true)
+            let reserved = rig.streams.openTrack(pool: FramePool(), rates: rig.track.rates, precedence: .first)
             readers.append(try reserved.subscribe { _ in }.reading)
             #expect(reserved.groups.count == 1 && readers.count == 33)
         }

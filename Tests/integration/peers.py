@@ -100,13 +100,21 @@ def other_identity(session):
     return f"exe:{session.root / 'other-program'}"
 
 
+def closed(session):
+    """A client that nobody but root can look into, as a program with capabilities of its own is."""
+    closing = "import ctypes, runpy, sys; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); runpy.run_path(sys.argv[1])"
+    return Peer(session, [PYTHON, "-c", closing, PEER])
+
+
 # What gives a program a user namespace of its own, and leaves it everything else.
 USER_NAMESPACE = ["bwrap", "--dev-bind", "/", "/", "--unshare-user", "--die-with-parent"]
 
 
-def sandboxed(session):
-    """A client in a user namespace of its own."""
-    return Peer(session, [*USER_NAMESPACE, PYTHON, PEER])
+def sandboxed(session, path=PYTHON):
+    """A client in a user namespace of its own; its executable may lie at a path of its choice there."""
+    if not path.exists():
+        path.touch()
+    return Peer(session, [*USER_NAMESPACE, "--ro-bind", PYTHON, path, path, PEER], PYTHONHOME="/usr")
 
 
 def flatpak(session, application, **environment):
@@ -137,7 +145,7 @@ class FlatpakInstance:
     def __init__(self, session, application):
         self.session = session
         self.number = next(self._numbers)
-        self.all = session.runtime_dir / ".flatpak"
+        self.all = Path(session.environment["XDG_RUNTIME_DIR"]) / ".flatpak"
         self.folder = self.all / str(self.number)
         self.folder.mkdir(parents=True)
         self.info = f"[Application]\nname={application}\nruntime=runtime/org.example.Platform/x86_64/1\n\n[Instance]\ninstance-id={self.number}\n"

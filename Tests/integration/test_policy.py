@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Who may do what: the owner, those whom it allows, other programs, programs in a sandbox. Identities come from the bus's credentials."""
 
+import contextlib
 import fcntl
 import os
 
@@ -8,6 +9,7 @@ import pytest
 from gi.repository import GLib
 
 import peers
+from bus import BusError
 from contract import BUS_ERROR, declared, refused
 from harness import AGENT, DESKTOP_TRACK, ERROR, ROOT, SUBSCRIPTION, TRACK, options
 from processes import wait_until
@@ -353,6 +355,39 @@ def test_every_member_has_a_row():
     assert walked == set(declared()[TRACK].methods) | written
 
 
+@pytest.mark.skipif(os.getuid() == 0, reason="nobody is closed to root")
+def test_who_cannot_be_looked_at_counts_as_sandboxed(world, me, own):
+    """A process that its own user cannot look into is nobody, and may do what a program in a sandbox may."""
+    with peers.closed(world) as peer:
+        refused_to(peer, own.path, STOPPING + STARTING + SUBSCRIBING + MANAGING + DESTROYING, "is not for unknown:")
+        own.allow(own.get("OwnerIdentity"))
+        refused_to(peer, own.path, SUBSCRIBING)
+        path = peer.create_track()
+        assert me.track(path).get("OwnerIdentity") == "unknown:" and me.track(path).get("OwnerPid") == peer.process_id
+
+
+def test_a_track_whose_owner_is_gone(world, me):
+    """While nobody owns a detached track, those that it allows may read, others may stop it and start it, nobody may manage it; its identity stays."""
+    detached = peers.other_program(world)
+    allowed = "app:org.example.Nobody"
+    path = detached.create_track(detached=True, allow=[allowed])
+    detached.track(path, "StartCapture")
+    detached.close()
+    track = me.track(path)
+    track.wait_until("Owner", "")
+    assert (track.get("OwnerIdentity"), track.get("OwnerPid"), track.get("Allowed")) == (peers.other_identity(world), 0, [allowed])
+    with peers.same_program(world) as stranger:
+        refused_to(stranger, path, MANAGING + SUBSCRIBING + DESTROYING, peers.other_identity(world))
+        allowed_to(stranger, path, STARTING)
+        track.wait_until("State", "active")
+    # Whoever is the program again owns it again.
+    with peers.other_program(world) as owner:
+        allowed_to(owner, path, MANAGING + SUBSCRIBING)
+        assert track.get("Owner") == owner.name
+        allowed_to(owner, path, STOPPING)
+    wait_until(lambda: path not in me.objects(), "the idle track to go with its owner")
+
+
 # Limits
 
 
@@ -372,6 +407,35 @@ def test_limit_of_tracks(world, me):
     for track in (*made, other):
         if track is not other:
             track.destroy()
+
+
+@needs_sandbox
+def test_sandboxed_programs_keep_nobody_out(world, me):
+    """However many connections programs in a sandbox make, and tracks and streams on each, there is room for the others."""
+    with contextlib.ExitStack() as stack:
+        owners, made, error = [], [], None
+        while error is None and len(owners) < 10:
+            owners.append(stack.enter_context(peers.sandboxed(world)))
+            try:
+                made += [(owners[-1], owners[-1].create_track()) for _ in range(8)]
+            except BusError as caught:
+                error = caught
+        assert error.name == ERROR + "LimitExceeded" and "sandbox" in error.message and len(made) >= 16
+        track = me.create_track()
+        # One stream of each track, each of which is an encoding, then many that share those of one track.
+        for words, paths in (("encodings", made), ("sandbox", [made[0]] * 300 + [made[8]] * 300)):
+            error = None
+            for owner, path in paths:
+                try:
+                    owner.track(path, "Subscribe", EMPTY)
+                except BusError as caught:
+                    error = caught
+                    if words in error.message:
+                        break
+            assert error and error.name == ERROR + "LimitExceeded" and words in error.message, error
+        track.subscribe().close()
+        track.destroy()
+    wait_until(lambda: set(me.objects()) == {DESKTOP_TRACK}, "their tracks to go with them")
 
 
 def test_limit_of_subscriptions(world, me):

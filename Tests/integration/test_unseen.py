@@ -207,6 +207,19 @@ def test_peace_is_nobody_elses(session, agent, screen):
         agent.track(path).wait_until("State", "active")
 
 
+@needs_sandbox
+def test_no_other_path_ends_the_peace(session, agent, screen):
+    """Programs in a sandbox that have no name of their own have one peace together: what path each has is its own choice."""
+    screen.configure(answer="cancel")
+    with peers.sandboxed(session) as first, peers.sandboxed(session, session.root / "another-path") as second:
+        for peer in (first, second):
+            path = peer.create_track()
+            peer.track(path, "StartCapture")
+            begun = time.monotonic()
+            assert refused(peer.track, path, "StartBroadcast", options(wait=True)).name == ERROR + "Cancelled"
+        assert time.monotonic() - begun > 1.5
+
+
 def test_who_cancels_for_ever_holds_up_nobody(session, agent, screen):
     """A program whose pickers are closed one after the other, and that starts again at once each time, leaves the picker to others."""
     screen.configure(answer="cancel")
