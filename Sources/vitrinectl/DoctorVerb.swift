@@ -127,7 +127,8 @@ struct AgentDiagnosis {
     func run(_ report: (Finding) -> Void) throws(Failure) {
         if try bus.hasOwner(Agent.name) {
             let answer = try bus.call(
-                Agent.name, Agent.path, Agent.properties, "Get", [.string(Agent.interface.text), .string("Version")])
+                Agent.name, Agent.path, Agent.properties, "Get", [.string(Agent.interface.text), .string("Version")],
+                timeout: .seconds(10))
             let process = try bus.process(of: Agent.name).map { ", process \($0)" } ?? ""
             guard case .success(let values) = answer, let version = values.first?.asVariant?.asString else {
                 let remedy =

@@ -31,7 +31,8 @@ struct PortalDiagnosis {
             return
         }
         report(Finding("portal", .ok, ran ? "it runs, process \(process)" : "it was started for this look, process \(process)"))
-        let desktop = reportEnvironment(process, report)
+        let variables = try? Self.variables(of: process)
+        let desktop = reportEnvironment(variables, report)
         let backends = try bus.names().filter { $0.hasPrefix(Self.backendPrefix) && !$0.hasSuffix(".PermissionStore") }
         switch answer {
         case .success(let values) where !(values.first?.asOptions ?? [:]).isEmpty:
@@ -42,12 +43,33 @@ struct PortalDiagnosis {
                     "screen sharing", .missing, "the portal does not answer",
                     "restart it: systemctl --user restart xdg-desktop-portal"))
         case .success, .failure:
-            let found = backends.isEmpty ? "no backend is on the bus" : "backends on the bus: \(backends.joined(separator: ", "))"
-            report(
-                Finding(
-                    "screen sharing", .missing, "the portal offers no ScreenCast interface (\(found))",
-                    "install \(Self.backendPackage(desktop)), then: systemctl --user restart xdg-desktop-portal"))
+            let installed = PortalBackend.installed { name in variables.map { $0[name] } ?? Environment.value(of: name) }
+            report(Self.absence(desktop, installed, running: backends))
         }
+    }
+
+    /// Why the portal offers no ScreenCast, and what to do: there is no backend, none for this desktop, or none that lives.
+    static func absence(_ desktop: String?, _ installed: [PortalBackend], running: [String]) -> Finding {
+        let restart = "systemctl --user restart xdg-desktop-portal"
+        let text = "the portal offers no ScreenCast interface"
+        guard !installed.isEmpty else {
+            let remedy = "install \(backendPackage(desktop)), then: \(restart)"
+            return Finding("screen sharing", .missing, "\(text): no backend that shares screens is installed", remedy)
+        }
+        let names = installed.map(\.words).joined(separator: ", ")
+        guard let backend = installed.first(where: { $0.suits(desktop ?? "") }) else {
+            let desktop =
+                desktop.map { "no installed backend is for XDG_CURRENT_DESKTOP=\(printable($0))" } ?? "XDG_CURRENT_DESKTOP is not set"
+            let remedy =
+                "set XDG_CURRENT_DESKTOP to the desktop's own name, or install its backend, or name one in ~/.config/xdg-desktop-portal/portals.conf; "
+                + "then: dbus-update-activation-environment --systemd XDG_CURRENT_DESKTOP; \(restart)"
+            return Finding("screen sharing", .missing, "\(text): \(desktop), there are: \(printable(names))", remedy)
+        }
+        let name = printable(backend.name)
+        let found = running.isEmpty ? "nor is any other on the bus" : "on the bus: \(running.joined(separator: ", "))"
+        return Finding(
+            "screen sharing", .missing, "\(text): its backend \(name) was not there or could not share when the portal started (\(found))",
+            "when the desktop is up: \(restart); it stays so: journalctl --user -u xdg-desktop-portal-\(name)")
     }
 
     private func reportAbilities(
@@ -79,9 +101,9 @@ struct PortalDiagnosis {
     /// Says what the portal knows of the desktop, and returns the desktop's name.
     ///
     /// A portal that was started before the compositor had told its display finds no backend, or one that cannot reach the screen.
-    private func reportEnvironment(_ process: UInt32, _ report: (Finding) -> Void) -> String? {
-        let own = Environment.value(of: "XDG_CURRENT_DESKTOP")
-        guard let variables = try? Self.variables(of: process) else {
+    private func reportEnvironment(_ variables: [String: String]?, _ report: (Finding) -> Void) -> String? {
+        let own = Environment.value(of: "XDG_CURRENT_DESKTOP").flatMap { $0.isEmpty ? nil : $0 }
+        guard let variables else {
             report(Finding("portal's environment", .note, "it cannot be read"))
             return own
         }
@@ -90,7 +112,13 @@ struct PortalDiagnosis {
         let lacking = (desktop == nil ? ["XDG_CURRENT_DESKTOP"] : []) + (display == nil ? ["WAYLAND_DISPLAY"] : [])
         let found = [desktop.map { "XDG_CURRENT_DESKTOP=\(printable($0))" }, display.map { "\($0)=\(printable(variables[$0] ?? ""))" }]
         let text = found.compactMap(\.self).joined(separator: ", ")
-        if lacking.isEmpty {
+        if lacking.isEmpty, let own, let desktop, own != desktop {
+            report(
+                Finding(
+                    "portal's environment", .note, "\(text), but this session is XDG_CURRENT_DESKTOP=\(printable(own))",
+                    "if the session is right: dbus-update-activation-environment --systemd XDG_CURRENT_DESKTOP; "
+                        + "systemctl --user restart xdg-desktop-portal"))
+        } else if lacking.isEmpty {
             report(Finding("portal's environment", .ok, text))
         } else {
             let names = lacking.joined(separator: " ")

@@ -28,6 +28,31 @@ import Testing
         #expect(PortalDiagnosis.backendPackage("Other").contains("your desktop"))
     }
 
+    private static let gnome = PortalBackend(
+        name: "gnome",
+        text: "[portal]\nInterfaces=org.freedesktop.impl.portal.Access;org.freedesktop.impl.portal.ScreenCast;\nUseIn=gnome\n")
+    private static let wlr = PortalBackend(name: "wlr", text: "Interfaces=org.freedesktop.impl.portal.ScreenCast\nUseIn=sway;River;\n")
+
+    @Test func backendsSayWhatTheyAreFor() throws {
+        let (gnome, wlr) = (try #require(Self.gnome), try #require(Self.wlr))
+        #expect(gnome.words == "gnome" && wlr.words == "wlr (for sway, river)")
+        #expect(gnome.suits("ubuntu:GNOME") && wlr.suits("River") && !wlr.suits("GNOME") && !gnome.suits(""))
+        #expect(PortalBackend(name: "gtk", text: "Interfaces=org.freedesktop.impl.portal.FileChooser\nUseIn=gnome\n") == nil)
+        #expect(PortalBackend(name: "none", text: "=\nInterfaces\n") == nil)
+    }
+
+    @Test func withoutScreenCastTheCauseIsTold() throws {
+        let installed = [try #require(Self.gnome), try #require(Self.wlr)]
+        let none = PortalDiagnosis.absence("sway", [], running: [])
+        #expect(
+            none.text.hasSuffix("no backend that shares screens is installed") && none.remedy?.contains("xdg-desktop-portal-wlr") == true)
+        let other = PortalDiagnosis.absence("KDE", installed, running: [])
+        #expect(other.text.hasSuffix("no installed backend is for XDG_CURRENT_DESKTOP=KDE, there are: gnome, wlr (for sway, river)"))
+        #expect(PortalDiagnosis.absence(nil, installed, running: []).text.contains("XDG_CURRENT_DESKTOP is not set"))
+        let dead = PortalDiagnosis.absence("sway", installed, running: ["a.b"])
+        #expect(dead.text.contains("its backend wlr was not there") && dead.remedy?.contains("restart xdg-desktop-portal") == true)
+    }
+
     @Test func bitsHaveNames() {
         #expect(PortalDiagnosis.names(5, ["monitors", "windows", "virtual monitors"]) == ["monitors", "virtual monitors"])
         #expect(PortalDiagnosis.names(0x8000_0000, ["a"]) == [])

@@ -7,11 +7,12 @@ import pty
 import re
 import signal
 import subprocess
+import sys
 
 import pytest
 
 from control import CANCELLED, DONE, FAILED, TIMED_OUT, UNAVAILABLE, USAGE, Program, ctl, desktop, screen, share, world  # noqa: F401
-from harness import ERROR, SERVICE, TOP, program
+from harness import ERROR, PORTAL, SERVICE, TOP, program
 from processes import wait_until
 
 VERBS = ["share", "switch", "stop", "toggle", "mute", "status", "watch", "record", "list", "stats", "doctor"]
@@ -725,6 +726,23 @@ def test_a_share_without_a_portal_is_unavailable(make_session):
 # doctor
 
 
+SILENT_PORTAL = """
+import dbus, dbus.mainloop.glib, dbus.service
+from gi.repository import GLib
+dbus.mainloop.glib.DBusGMainLoop(set_as_default=True)
+class NoReply(dbus.DBusException):
+    _dbus_error_name = "org.freedesktop.DBus.Error.NoReply"
+class Portal(dbus.service.Object):
+    @dbus.service.method("org.freedesktop.DBus.Properties", in_signature="s", out_signature="a{sv}")
+    def GetAll(self, interface):
+        raise NoReply("nothing came")
+bus = dbus.SessionBus()
+portal = Portal(bus, "/org/freedesktop/portal/desktop")
+name = dbus.service.BusName("org.freedesktop.portal.Desktop", bus)
+GLib.MainLoop().run()
+"""
+
+
 def findings(world, *, code):
     done = world.control("doctor", "--json", check=False)
     assert done.returncode == code, done.stdout + done.stderr
@@ -757,9 +775,85 @@ def test_doctor_misses_agent_portal_and_pipewire(make_session):
 
 
 def test_doctor_misses_the_backend(make_session):
+    """Its file is there and it is for this desktop, but it does not run and nobody can start it."""
     world = make_session(screen=False)
     found = findings(world, code=UNAVAILABLE)
     assert {check for check, entry in found.items() if entry["result"] == "missing"} & {"screen sharing", "sources"}
+
+
+@pytest.mark.parametrize("installed, desktop, cause, remedy", [
+    ("", "GNOME", "no backend that shares screens is installed", "install xdg-desktop-portal-gnome"),
+    ("[portal]\nDBusName=org.example.Other\nInterfaces=org.freedesktop.impl.portal.Access\nUseIn=KDE\n", "KDE",
+     "no backend that shares screens is installed", "install xdg-desktop-portal-kde"),
+], ids=["nothing is installed", "without ScreenCast"])
+def test_doctor_tells_why_the_portal_shares_no_screens(make_session, installed, desktop, cause, remedy):
+    world = make_session(portal="absent", screen=False)
+    (world.root / "portals" / "vitrine.portal").write_text(installed)
+    world.environment["XDG_CURRENT_DESKTOP"] = desktop
+    world.start_portal()
+    found = findings(world, code=UNAVAILABLE)["screen sharing"]
+    assert found["result"] == "missing" and cause in found["text"] and remedy in found["remedy"]
+
+
+def test_doctor_finds_a_wrong_name_of_the_desktop(make_session):
+    """The portal takes the session for a desktop that no backend is for, or for another one than it is."""
+    world = make_session(portal="absent", screen=False)
+    (world.root / "config" / "xdg-desktop-portal" / "portals.conf").write_text("[preferred]\ndefault=none\n")
+    (world.root / "portals" / "vitrine.portal").write_text("[portal]\nDBusName=org.example.Other\n"
+                                                            "Interfaces=org.freedesktop.impl.portal.ScreenCast\nUseIn=plasma\n")
+    world.environment.update(XDG_CURRENT_DESKTOP="Other", WAYLAND_DISPLAY="wayland-9")
+    world.start_portal()
+    found = findings(world, code=UNAVAILABLE)
+    if found["screen sharing"]["result"] == "missing":
+        assert "no installed backend is for XDG_CURRENT_DESKTOP=Other, there are: vitrine (for plasma)" in found["screen sharing"]["text"]
+        assert "set XDG_CURRENT_DESKTOP" in found["screen sharing"]["remedy"]
+    world.environment["XDG_CURRENT_DESKTOP"] = "plasma"
+    found = findings(world, code=UNAVAILABLE)["portal's environment"]
+    assert found["result"] == "note" and found["text"].endswith("but this session is XDG_CURRENT_DESKTOP=plasma")
+    assert "restart xdg-desktop-portal" in found["remedy"]
+
+
+def test_doctor_finds_a_portal_from_before_the_display(make_session):
+    """A portal that was started before the desktop had told its display and its name; restarted with both, it is well."""
+    world = make_session(portal="absent")
+    environment = dict(world.environment)
+    del world.environment["XDG_CURRENT_DESKTOP"]
+    world.start_portal()
+    world.environment.update(environment, WAYLAND_DISPLAY="wayland-9")
+    done = world.control("doctor", "--json", check=False)
+    found = {entry["check"]: entry for entry in map(json.loads, done.stdout.splitlines())}["portal's environment"]
+    assert found["result"] == "note" and "it lacks XDG_CURRENT_DESKTOP and WAYLAND_DISPLAY" in found["text"]
+    assert "dbus-update-activation-environment --systemd XDG_CURRENT_DESKTOP WAYLAND_DISPLAY; systemctl" in found["remedy"]
+    world.processes.end(world.portal)
+    world.wait_for_no_name(PORTAL)
+    world.start_portal()
+    assert findings(world, code=DONE)["portal's environment"]["result"] == "ok"
+
+
+def test_doctor_finds_a_portal_that_does_not_answer(make_session):
+    """It has its name, but what it is asked for ends without a reply."""
+    world = make_session(portal="absent", screen=False)
+    world.wait_for_name(PORTAL, world.start("silent", [sys.executable, "-c", SILENT_PORTAL]))
+    found = findings(world, code=UNAVAILABLE)["screen sharing"]
+    assert found["result"] == "missing" and "does not answer" in found["text"] and "restart xdg-desktop-portal" in found["remedy"]
+
+
+def test_doctor_misses_a_session_manager_alone(make_session):
+    world = make_session()
+    world.processes.end(world.wireplumber)
+    found = findings(world, code=UNAVAILABLE)
+    assert {check for check, entry in found.items() if entry["result"] == "missing"} == {"PipeWire session manager"}
+    assert "wireplumber" in found["PipeWire session manager"]["remedy"]
+
+
+def test_doctor_finds_an_agent_that_does_not_answer(world, screen):
+    process = world.client.process_id(SERVICE)
+    os.kill(process, signal.SIGSTOP)
+    try:
+        found = findings(world, code=UNAVAILABLE)["agent"]
+    finally:
+        os.kill(process, signal.SIGCONT)
+    assert "does not answer" in found["text"] and "systemctl --user restart" in found["remedy"]
 
 
 def test_doctor_misses_sources(make_session):
