@@ -111,8 +111,8 @@ public final class Indicator {
         trusts(watcher) { [weak self] isTrusted in
             guard isTrusted else { return }
             self?.connection.call(call, timeout: .seconds(30)) { [weak self] result in
-                guard let self, owners[StatusItem.watcher] == watcher, case .success(let values) = result else { return }
-                setHost(values.first?.asVariant?.asBool ?? false)
+                guard let self, self.owners[StatusItem.watcher] == watcher, case .success(let values) = result else { return }
+                self.setHost(values.first?.asVariant?.asBool ?? false)
             }
         }
     }
