@@ -34,27 +34,31 @@ struct PortalDiagnosis {
         let variables = try? Self.variables(of: process)
         let desktop = reportEnvironment(variables, report)
         let backends = try bus.names().filter { $0.hasPrefix(Self.backendPrefix) && !$0.hasSuffix(".PermissionStore") }
+        let missing = { (check: String, text: String) in
+            let installed = PortalBackend.installed { name in variables.map { $0[name] } ?? Environment.value(of: name) }
+            return Self.absence(check, text, desktop, installed, running: backends)
+        }
         switch answer {
         case .success(let values) where !(values.first?.asOptions ?? [:]).isEmpty:
-            reportAbilities(values.first?.asOptions ?? [:], backends, desktop, report)
+            reportAbilities(values.first?.asOptions ?? [:], backends, missing, report)
         case .failure(.timedOut), .failure(.remote(StandardError.noReply, _)):
             report(
                 Finding(
                     "screen sharing", .missing, "the portal does not answer",
                     "restart it: systemctl --user restart xdg-desktop-portal"))
         case .success, .failure:
-            let installed = PortalBackend.installed { name in variables.map { $0[name] } ?? Environment.value(of: name) }
-            report(Self.absence(desktop, installed, running: backends))
+            report(missing("screen sharing", "the portal offers no ScreenCast interface"))
         }
     }
 
-    /// Why the portal offers no ScreenCast, and what to do: there is no backend, none for this desktop, or none that lives.
-    static func absence(_ desktop: String?, _ installed: [PortalBackend], running: [String]) -> Finding {
+    /// Why the portal cannot share screens, and what to do: there is no backend, none for this desktop, or none that lives.
+    static func absence(
+        _ check: String, _ text: String, _ desktop: String?, _ installed: [PortalBackend], running: [String]
+    ) -> Finding {
         let restart = "systemctl --user restart xdg-desktop-portal"
-        let text = "the portal offers no ScreenCast interface"
         guard !installed.isEmpty else {
             let remedy = "install \(backendPackage(desktop)), then: \(restart)"
-            return Finding("screen sharing", .missing, "\(text): no backend that shares screens is installed", remedy)
+            return Finding(check, .missing, "\(text): no backend that shares screens is installed", remedy)
         }
         let names = installed.map(\.words).joined(separator: ", ")
         guard let backend = installed.first(where: { $0.suits(desktop ?? "") }) else {
@@ -63,17 +67,18 @@ struct PortalDiagnosis {
             let remedy =
                 "set XDG_CURRENT_DESKTOP to the desktop's own name, or install its backend, or name one in ~/.config/xdg-desktop-portal/portals.conf; "
                 + "then: dbus-update-activation-environment --systemd XDG_CURRENT_DESKTOP; \(restart)"
-            return Finding("screen sharing", .missing, "\(text): \(desktop), there are: \(printable(names))", remedy)
+            return Finding(check, .missing, "\(text): \(desktop), there are: \(printable(names))", remedy)
         }
         let name = printable(backend.name)
-        let found = running.isEmpty ? "nor is any other on the bus" : "on the bus: \(running.joined(separator: ", "))"
+        let found = running.isEmpty ? "none is on the bus" : "on the bus: \(running.joined(separator: ", "))"
         return Finding(
-            "screen sharing", .missing, "\(text): its backend \(name) was not there or could not share when the portal started (\(found))",
-            "when the desktop is up: \(restart); it stays so: journalctl --user -u xdg-desktop-portal-\(name)")
+            check, .missing, "\(text): its backend \(name) was not there or could not share when the portal started (\(found))",
+            "when the desktop is up: \(restart); if it stays so: journalctl --user -u xdg-desktop-portal-\(name)")
     }
 
     private func reportAbilities(
-        _ properties: [String: Value], _ backends: [String], _ desktop: String?, _ report: (Finding) -> Void
+        _ properties: [String: Value], _ backends: [String], _ missing: (_ check: String, _ text: String) -> Finding,
+        _ report: (Finding) -> Void
     ) {
         let number = { (name: String) in properties[name]?.asUInt32 ?? 0 }
         let backend =
@@ -82,11 +87,7 @@ struct PortalDiagnosis {
         report(Finding("screen sharing", .ok, "ScreenCast version \(number("version"))\(backend)"))
         let sources = Self.names(number("AvailableSourceTypes"), ["monitors", "windows", "virtual monitors"])
         if sources.isEmpty {
-            report(
-                Finding(
-                    "sources", .missing, "the backend offers nothing to share",
-                    "install \(Self.backendPackage(desktop)), or restart the portal when the compositor is up: "
-                        + "systemctl --user restart xdg-desktop-portal"))
+            report(missing("sources", "the backend offers nothing to share"))
         } else {
             report(Finding("sources", .ok, sources.joined(separator: ", ")))
         }

@@ -43,13 +43,16 @@ import Testing
 
     @Test func withoutScreenCastTheCauseIsTold() throws {
         let installed = [try #require(Self.gnome), try #require(Self.wlr)]
-        let none = PortalDiagnosis.absence("sway", [], running: [])
+        func absence(_ desktop: String?, _ installed: [PortalBackend], running: [String] = []) -> Finding {
+            PortalDiagnosis.absence("screen sharing", "it cannot", desktop, installed, running: running)
+        }
+        let none = absence("sway", [])
         #expect(
             none.text.hasSuffix("no backend that shares screens is installed") && none.remedy?.contains("xdg-desktop-portal-wlr") == true)
-        let other = PortalDiagnosis.absence("KDE", installed, running: [])
+        let other = absence("KDE", installed)
         #expect(other.text.hasSuffix("no installed backend is for XDG_CURRENT_DESKTOP=KDE, there are: gnome, wlr (for sway, river)"))
-        #expect(PortalDiagnosis.absence(nil, installed, running: []).text.contains("XDG_CURRENT_DESKTOP is not set"))
-        let dead = PortalDiagnosis.absence("sway", installed, running: ["a.b"])
+        #expect(absence(nil, installed).text.contains("XDG_CURRENT_DESKTOP is not set"))
+        let dead = absence("sway", installed, running: ["a.b"])
         #expect(dead.text.contains("its backend wlr was not there") && dead.remedy?.contains("restart xdg-desktop-portal") == true)
     }
 
