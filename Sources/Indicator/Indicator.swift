@@ -41,8 +41,10 @@ public final class Indicator {
     private var screens: [SharedScreen] = []
     private var shells: Set<BusName> = []
     private var hasHost = false
-    /// Whether the panel that there is did not take the mark.
+    /// Whether the panel that there is did not take the mark, ...
     private var isRefused = false
+    /// ... or has not said yet that it does.
+    private var isLate = false
     private var item: StatusItem?
     /// Who owns the names of the desktop at present, whether that one is believed or not.
     private var owners: [BusName: BusName] = [:]
@@ -122,21 +124,22 @@ public final class Indicator {
         if !isWanted { isRefused = false }
         let hasMark = hasHost && !isRefused
         updateItem(isWanted && hasMark)
-        updateNotification(isWanted && !hasMark && !screens.allSatisfy { dismissed.contains($0.key) })
+        updateNotification(isWanted && (!hasMark || isLate) && !screens.allSatisfy { dismissed.contains($0.key) })
     }
 
     private func updateItem(_ isShown: Bool) {
         guard isShown else {
             item?.close()
-            item = nil
+            (item, isLate) = (nil, false)
             return
         }
         if let item { return item.update(screens) }
-        let refused = { [weak self] in
-            self?.isRefused = true
-            self?.update()
+        let note = { [weak self] (outcome: StatusItem.Outcome) in
+            guard let self else { return }
+            (isRefused, isLate) = (outcome == .refused, outcome == .late)
+            update()
         }
-        item = StatusItem(connection, server, screens, trusts: trusts, onRefused: refused, act)
+        item = StatusItem(connection, server, screens, trusts: trusts, onOutcome: note, act)
     }
 
     private func updateNotification(_ isShown: Bool) {

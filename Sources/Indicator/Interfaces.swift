@@ -26,7 +26,6 @@ enum Interfaces {
         <property name="ItemIsMenu" type="b" access="read"/>
         <property name="Menu" type="o" access="read"/>
         <signal name="NewTitle"/>
-        <signal name="NewIcon"/>
         <signal name="NewToolTip"/>
         <signal name="NewStatus"><arg name="status" type="s"/></signal>
         </interface></node>

@@ -20,21 +20,30 @@ final class StatusItem {
     private let menu: StatusMenu
     private let name: BusName?
     private let log = Log("indicator")
-    private let onRefused: () -> Void
+    /// What has become of the mark.
+    enum Outcome {
+        case shown
+        /// The panel has not answered yet, and people are to be told by other means meanwhile.
+        case late
+        case refused
+    }
+
+    private let onOutcome: (Outcome) -> Void
+    private var lateness: Timer?
     private var screens: [SharedScreen]
     private var isClosed = false
 
-    /// How long the panel may take to say that it shows the mark.
+    /// How long the panel may take to say that it shows the mark before that is late.
     private static let patience = Duration.seconds(5)
 
     /// Shows it to the hosts that there are.
     ///
-    /// - Parameter onRefused: called when nobody shows it.
+    /// - Parameter onOutcome: called when the panel shows it or does not, and when that takes long.
     init(
         _ connection: Connection, _ server: ObjectServer, _ screens: [SharedScreen], trusts: @escaping Indicator.Trust,
-        onRefused: @escaping () -> Void, _ act: @escaping (_ key: String, Indicator.Act) -> Void
+        onOutcome: @escaping (Outcome) -> Void, _ act: @escaping (_ key: String, Indicator.Act) -> Void
     ) {
-        (self.connection, self.server, self.screens, self.onRefused) = (connection, server, screens, onRefused)
+        (self.connection, self.server, self.screens, self.onOutcome) = (connection, server, screens, onOutcome)
         menu = StatusMenu(server, trusts: trusts, act)
         name = BusName("org.kde.StatusNotifierItem-\(getpid())-1")
         menu.export()
@@ -47,14 +56,16 @@ final class StatusItem {
     func update(_ screens: [SharedScreen]) {
         self.screens = screens
         menu.update(screens)
-        server.propertiesChanged(StatusItem.path, StatusItem.interface, ["ToolTip", "IconName"])
-        // Hosts listen to these, and not to the bus's own signal.
-        for signal in ["NewToolTip", "NewIcon"] as [MemberName] { server.emit(StatusItem.path, StatusItem.interface, signal) }
+        // Nothing else changes. Some hosts lose a mark whose icon is said to be new while they still read it for the first time.
+        server.propertiesChanged(StatusItem.path, StatusItem.interface, ["ToolTip"])
+        // Hosts listen to this, and not to the bus's own signal.
+        server.emit(StatusItem.path, StatusItem.interface, "NewToolTip")
     }
 
     /// Takes it away.
     func close() {
         isClosed = true
+        lateness?.cancel()
         if let name { connection.releaseName(name) }
         server.unexport(StatusItem.path)
         menu.unexport()
@@ -68,16 +79,24 @@ final class StatusItem {
             let call = MethodCall(
                 destination: StatusItem.watcher, path: StatusItem.watcherPath, interface: StatusItem.watcherInterface,
                 member: "RegisterStatusNotifierItem", arguments: [.string(name.text)])
-            connection.call(call, timeout: StatusItem.patience) { [weak self] result in
-                if case .failure(let error) = result { self?.refused("the panel does not take the mark: \(error)") }
+            connection.call(call, timeout: .seconds(30)) { [weak self] result in
+                if case .failure(let error) = result { self?.refused("the panel does not take the mark: \(error)") } else { self?.shown() }
             }
+            lateness = connection.loop.after(StatusItem.patience) { [weak self] in self?.onOutcome(.late) }
         }
+    }
+
+    private func shown() {
+        if isClosed { return }
+        lateness?.cancel()
+        onOutcome(.shown)
     }
 
     private func refused(_ why: String) {
         if isClosed { return }
+        lateness?.cancel()
         log.warning("\(why); a notification stands in for it")
-        onRefused()
+        onOutcome(.refused)
     }
 
     private func export() {
@@ -92,7 +111,7 @@ final class StatusItem {
                     methods: ["ContextMenu": done, "Activate": done, "SecondaryActivate": done, "Scroll": done],
                     properties: [
                         "Category": text("SystemServices"), "Id": text("vitrine"), "Title": text("Vitrine"), "Status": text("Active"),
-                        "WindowId": Property(get: { .int32(0) }), "IconName": Property(get: { [weak self] in .string(self?.icon ?? "") }),
+                        "WindowId": Property(get: { .int32(0) }), "IconName": text(StatusItem.icon),
                         "IconPixmap": Property(get: { .array(of: "(iiay)", []) }), "OverlayIconName": text(""),
                         "AttentionIconName": text(""),
                         "ToolTip": Property(get: { [weak self] in self?.toolTip ?? StatusItem.toolTip("", "") }),
@@ -101,7 +120,7 @@ final class StatusItem {
             ])
     }
 
-    private var icon: String { "org.vitrine.ScreenShare1-symbolic" }
+    private static let icon = "org.vitrine.ScreenShare1-symbolic"
 
     private var toolTip: Value {
         StatusItem.toolTip(
@@ -110,6 +129,6 @@ final class StatusItem {
     }
 
     private static func toolTip(_ title: String, _ text: String) -> Value {
-        .structure([.string("org.vitrine.ScreenShare1-symbolic"), .array(of: "(iiay)", []), .string(title), .string(text)])
+        .structure([.string(icon), .array(of: "(iiay)", []), .string(title), .string(text)])
     }
 }

@@ -56,6 +56,18 @@ private final class Folder {
         #expect(folder.mode(of: "/state/vitrine/choices.new") == 0)
     }
 
+    /// Whoever has the file open reads all of the old one: nothing is written over it.
+    @Test func theFileIsReplacedAsAWhole() throws {
+        let folder = try Folder()
+        try folder.file.change { $0.append(Choice(identity: "app:a", name: "", token: "before")) }
+        let path = folder.path + "/state/vitrine/choices"
+        let old = FileDescriptor(owning: try Errno.check { open(path, O_RDONLY | O_CLOEXEC) })
+        let before = try Files.contents(of: path)
+        try folder.file.change { $0 = [Choice(identity: "app:a", name: "", token: "x"), Choice(identity: "app:b", name: "", token: "y")] }
+        #expect(try Files.contents(of: "/proc/self/fd/\(old.raw)") == before)
+        #expect(try Files.contents(of: path) != before)
+    }
+
     @Test func aFileWithoutChoicesGoes() throws {
         let folder = try Folder()
         try folder.file.change { $0.append(Choice(identity: "app:a", name: "", token: "t")) }

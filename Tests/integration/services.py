@@ -120,14 +120,23 @@ class Panel(Service):
     def __init__(self, session, *, has_host=True):
         super().__init__(session.bus_address, "org.kde.StatusNotifierWatcher")
         self.items, self.has_host, self.session = [], has_host, session
-        # "ok", "refuse", or "never" answer.
-        self.answer = "ok"
+        # "ok", "refuse", or "never" answer; what is not answered can be by and by.
+        self.answer, self.unanswered = "ok", []
         self.export(self.PATH, WATCHER)
         self.own()
 
     def _called(self, connection, sender, path, interface, member, arguments, invocation):
-        if self.answer != "never":
-            super()._called(connection, sender, path, interface, member, arguments, invocation)
+        call = (connection, sender, path, interface, member, arguments, invocation)
+        if self.answer == "never":
+            self.unanswered.append(call)
+        else:
+            super()._called(*call)
+
+    def answer_at_last(self):
+        self.answer = "ok"
+        for call in self.unanswered:
+            self.client._glib.run(lambda call=call: super(Panel, self)._called(*call))
+        self.unanswered.clear()
 
     def RegisterStatusNotifierItem(self, name):
         if self.answer == "refuse":

@@ -186,6 +186,20 @@ def test_a_panel_that_does_not_take_the_mark(session, agent, how):
     assert len(notifications.closed) == 1 and not notifications.shown
 
 
+def test_a_panel_that_is_late(session, agent):
+    """A notification stands in for the mark while the panel does not answer, and goes when it shows the mark at last."""
+    panel, notifications = Panel(session), Notifications(session)
+    panel.answer = "never"
+    agent.set_screen_share(True, wait=True)
+    notifications.wait_for(SHARED)
+    panel.answer_at_last()
+    panel.wait_for()
+    notifications.wait_for(SHARED, 0)
+    agent.set_screen_share(False)
+    panel.wait_for(0)
+    assert len(notifications.closed) == 1
+
+
 class Squatter:
     """A program in a sandbox that has taken names of the desktop's, and answers as the desktop would (see squatter.py)."""
 

@@ -76,6 +76,7 @@ def test_for_ever(session, agent, screen):
         agent.wait_for("signal", "BroadcastStarted", path=path, since=mark)
         assert screen.get("RestoresUsed") == 2
     assert token and token not in session.processes.log("agent")
+    assert token not in str(agent.objects()) + "".join(str(event) for event in agent.events)
     assert file.read_text().count("\n") == 1, "each start replaces what the one before brought"
 
 
