@@ -52,13 +52,16 @@ let package = Package(
             swiftSettings: settings),
         layer("Portal", ["DBus", "Loop"]),
         layer("Frames", ["Loop", "CYUV"]),
-        layer("Capture", ["Frames", "Loop", "CPipeWire"]),
+        layer("Composition", ["Frames", "Loop"]),
+        layer("Capture", ["Composition", "Frames", "Loop", "CPipeWire"]),
         layer("Encoding", ["Frames", "Loop", "CVPX", "CLinux"]),
         layer("Matroska", []),
         layer("Streams", ["Encoding", "Frames", "Matroska", "Loop", "CLinux"]),
         layer("Choices", ["Loop"]),
         layer("Indicator", ["DBus", "Loop"]),
-        layer("Agent", ["Contract", "Choices", "Indicator", "Portal", "Capture", "Streams", "Encoding", "Frames", "DBus", "Loop"]),
+        layer(
+            "Agent",
+            ["Contract", "Choices", "Indicator", "Portal", "Capture", "Composition", "Streams", "Encoding", "Frames", "DBus", "Loop"]),
 
         program("vitrine-agent", ["Agent", "DBus", "Loop"]),
         program("vitrinectl", ["Contract", "Choices", "Matroska", "DBus", "Loop"]),
@@ -72,6 +75,7 @@ let package = Package(
         // Counts allocations where there must be none.
         .target(name: "CAllocations", path: "Tests/CAllocations"),
         tests("FramesTests", ["Frames", "TestSupport", "Loop", "CAllocations"]),
+        tests("CompositionTests", ["Composition", "Frames", "Loop"]),
         tests("CaptureTests", ["Capture", "Frames", "TestSupport", "Loop", "CAllocations", "CLinux", "CPipeWire"]),
         tests("EncodingTests", ["Encoding", "Frames", "Loop"]),
         tests("MatroskaTests", ["Matroska"]),

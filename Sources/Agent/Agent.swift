@@ -333,7 +333,7 @@ private enum Capabilities {
         ("vp9", true), ("ivf", true),
         ("frames", true),
         ("crop", true), ("masks", true),
-        ("multiple", false),
+        ("multiple", true),
         ("system-audio", false), ("microphone", false),
         ("window-exclusion", false),
     ]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 import Capture
+import Composition
 import DBus
 import Frames
 import Indicator
@@ -28,8 +29,22 @@ final class Broadcast {
         let skipsPicker: Bool
     }
 
+    /// One of the sources that the user has chosen.
+    fileprivate struct Source {
+        let stream: CastStream
+        var captureID: UInt64?
+        /// What PipeWire delivers; nil before the negotiation.
+        var format: StreamFormat?
+        var isPaused = false
+    }
+
+    /// The most sources in one picture.
+    private static let greatestSourceCount = 16
+
     /// How long a source that was chosen may take to send its first picture.
     private static let firstFrameLimit = Duration.seconds(15)
+
+    private static let log = Log("track")
 
     private let portal: ScreenCastPortal
     private let captures: Captures
@@ -44,11 +59,14 @@ final class Broadcast {
     private var notice: PickerNotice?
     private let handler: (Event) -> Void
     private var cast: Cast?
-    private var captureID: UInt64?
     private var grant: CastGrant?
-    /// What PipeWire delivers; nil before the negotiation.
-    private(set) var format: StreamFormat?
-    private(set) var isPaused = false
+    /// What writes into the track's pool: the capture of the one source, or of all.
+    private var captureID: UInt64?
+    private var shared: [Source] = []
+    /// Size of the picture in the pool, after the crop; nil before the negotiation.
+    private(set) var pictureSize: PixelSize?
+    /// Size of all that was chosen, before the crop.
+    private(set) var wholeSize: PixelSize?
     /// Whether the desktop's picker is open. While it is put off others may open theirs.
     private(set) var isPicking = false
 
@@ -64,6 +82,7 @@ final class Broadcast {
         (self.portal, self.captures, self.pool, self.memory, self.handler) = (portal, captures, pool, memory, handler)
         (makeNotice, self.checkTurn) = (notice, checkTurn)
         wish.types = SourceTypes(rawValue: options.sources)
+        wish.multiple = options.isMultiple
         wish.cursorMode = options.cursor
         wish.cursorModeIsRequired = options.cursorIsExplicit
         wish.parentWindow = start.parentWindow
@@ -105,16 +124,34 @@ final class Broadcast {
     /// Begins to capture what the user has chosen.
     ///
     /// - Parameter replaced: what is captured into the same pool until the first picture of this comes.
-    func capture(_ view: CaptureView, replacing replaced: Broadcast? = nil) {
+    func capture(_ view: CaptureView, _ layout: Layout, replacing replaced: Broadcast? = nil) {
         firstFrameTimer = captures.loop.after(Broadcast.firstFrameLimit) { [unowned self] in handler(.firstFrameIsLate) }
-        guard let grant, let stream = grant.streams.first else { return }
+        guard let grant else { return }
         do throws(Errno) {
-            captureID = try captures.open(
-                remote: grant.remote, node: stream.node, serial: stream.serial, pool: pool, view: view,
-                hasCursor: grant.cursorMode == .metadata, replacing: replaced?.captureID
-            ) { [weak self] event in self?.handle(event) }
+            try capture(grant, view, layout, replacing: replaced?.captureID)
         } catch {
             handler(.failed(AgentError(.failed, "no thread can be had for the capture: \(error)")))
+        }
+    }
+
+    private func capture(_ grant: CastGrant, _ view: CaptureView, _ layout: Layout, replacing replaced: UInt64?) throws(Errno) {
+        let streams = grant.streams.prefix(Broadcast.greatestSourceCount)
+        let hasCursor = grant.cursorMode == .metadata
+        let handler: (CaptureEvent) -> Void = { [weak self] event in self?.handle(event) }
+        if streams.count == 1, let stream = streams.first {
+            let id = try captures.open(
+                remote: grant.remote, node: stream.node, serial: stream.serial, pool: pool, view: view, hasCursor: hasCursor,
+                replacing: replaced, handler)
+            captureID = id
+            shared = [Source(stream: stream, captureID: id)]
+        } else if !streams.isEmpty {
+            let sources = streams.map { stream in
+                Captures.Source(node: stream.node, serial: stream.serial, expectedSize: stream.logicalSize.map(PixelSize.init))
+            }
+            let (picture, ids) = try captures.compose(
+                remote: grant.remote, sources, pool: pool, view: view, layout: layout, hasCursor: hasCursor, replacing: replaced, handler)
+            captureID = picture
+            shared = zip(streams, ids).map { Source(stream: $0.0, captureID: $0.1) }
         }
     }
 
@@ -151,33 +188,56 @@ final class Broadcast {
 
     private func handle(_ event: CaptureEvent) {
         switch event {
-        case .formatChanged(_, let new):
-            format = new
+        case .formatChanged(let id, let new):
+            change(id) { $0.format = new }
+            if id == captureID { (pictureSize, wholeSize) = (new.size, new.sourceSize) }
             handler(.changed)
-        case .firstFrame:
+        case .composed(_, let size, let whole):
+            (pictureSize, wholeSize) = (size, whole)
+            handler(.changed)
+        case .firstFrame(let id):
+            // That of a source of several is not in the picture yet.
+            guard id == captureID else { return }
             firstFrameTimer?.cancel()
             handler(.firstFrame)
-        case .paused:
-            isPaused = true
+        case .paused(let id):
+            change(id) { $0.isPaused = true }
             handler(.changed)
-        case .resumed:
-            isPaused = false
+        case .resumed(let id):
+            change(id) { $0.isPaused = false }
             handler(.changed)
-        case .sourceRemoved:
-            handler(.ended(End(cause: .sourceRemoved, detail: "the shared screen or window is gone")))
+        case .sourceRemoved(let id):
+            lose(id, End(cause: .sourceRemoved, detail: "the shared screen or window is gone"))
         case .disconnected:
             handler(.ended(End(cause: .pipewireLost, detail: "PipeWire has ended: see that it runs, then start again")))
         case .failed(_, .cannotConnect(let number)):
             handler(.ended(End(cause: .pipewireLost, detail: CaptureError.cannotConnect(number).description)))
-        case .failed(_, let error):
-            handler(.ended(End(cause: .failed, detail: error.description)))
+        case .failed(let id, let error):
+            lose(id, End(cause: .failed, detail: error.description))
         case .viewChanged, .closed: break
         }
     }
 
+    private func change(_ id: UInt64, _ body: (inout Source) -> Void) {
+        if let index = shared.firstIndex(where: { $0.captureID == id }) { body(&shared[index]) }
+    }
+
+    /// A source is gone: it is taken out of the picture, of which it was not the last.
+    private func lose(_ id: UInt64, _ end: End) {
+        guard shared.count > 1, let index = shared.firstIndex(where: { $0.captureID == id }) else { return handler(.ended(end)) }
+        Broadcast.log.info("a source of several has ended; detail=\"\(end.detail)\" left=\(shared.count - 1)")
+        shared.remove(at: index)
+        captures.close(id)
+        handler(.changed)
+    }
+
+    /// Whether nothing is sent for a while, by any source.
+    var isPaused: Bool { !shared.isEmpty && shared.allSatisfy(\.isPaused) }
+
     /// What is shared, in a word for people.
     var sourceName: String {
-        switch grant?.streams.first?.sourceType {
+        if shared.count > 1 { return "\(shared.count) sources" }
+        return switch shared.first?.stream.sourceType {
         case .monitor?: "Monitor"
         case .window?: "Window"
         case .virtual?: "Virtual monitor"
@@ -185,9 +245,13 @@ final class Broadcast {
         }
     }
 
-    /// `Sources` of the contract: what the portal did not say is absent.
-    var sources: [Value] {
-        guard let stream = grant?.streams.first else { return [] }
+    /// `Sources` of the contract.
+    var sources: [Value] { shared.map(\.asValue) }
+}
+
+extension Broadcast.Source {
+    /// What the portal did not say is absent.
+    fileprivate var asValue: Value {
         var source: [String: Value] = ["node": .uint32(stream.node)]
         if let type = stream.sourceType { source["type"] = .uint32(type.rawValue) }
         if let id = stream.id { source["id"] = .string(id) }
@@ -199,8 +263,12 @@ final class Broadcast {
             source["format"] = .string(format.pixelFormat.name)
             source["stride"] = .uint32(UInt32(clamping: format.strideBytes))
         }
-        return [.options(source)]
+        return .options(source)
     }
+}
+
+extension PixelSize {
+    fileprivate init(_ size: CastStream.LogicalSize) { self.init(width: Int(size.width), height: Int(size.height)) }
 }
 
 extension Persistence {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 import Capture
+import Composition
 import Frames
 import Loop
 
@@ -14,6 +15,8 @@ final class Captures {
     private struct Entry {
         let pool: FramePool
         var handler: (CaptureEvent) -> Void
+        /// Of a composed picture: what is captured for it.
+        var sources: [UInt64] = []
         /// Who waits for a view to be shown, in the order in which the views were set.
         var waiting: [() -> Void] = []
     }
@@ -40,6 +43,44 @@ final class Captures {
         return lastID
     }
 
+    /// One of several sources that are captured together.
+    struct Source {
+        let node: UInt32
+        let serial: UInt64?
+        /// What it is taken to measure before its first picture.
+        let expectedSize: PixelSize?
+    }
+
+    /// Starts to capture several nodes, and to compose them into a pool.
+    ///
+    /// - Parameter handler: gets the events of the picture and of all its sources.
+    /// - Returns: the composed picture, which is closed and replaced as one, and its sources, in their order.
+    func compose(
+        remote: FileDescriptor, _ sources: [Source], pool: FramePool, view: CaptureView, layout: Layout, hasCursor: Bool,
+        replacing replaced: UInt64? = nil, _ handler: @escaping (CaptureEvent) -> Void
+    ) throws(Errno) -> (picture: UInt64, sources: [UInt64]) {
+        if thread == nil { thread = try CaptureThread.start() }
+        let requests = sources.map { source in
+            lastID += 1
+            let input = FramePool(capacity: Composer.slotsOfInput)
+            open[lastID] = Entry(pool: input, handler: handler)
+            return CaptureRequest(
+                id: lastID, remote: remote, node: source.node, serial: source.serial, pool: input, hasCursor: hasCursor, events: inbox)
+        }
+        lastID += 1
+        open[lastID] = Entry(pool: pool, handler: handler, sources: requests.map(\.id))
+        thread?.compose(
+            CompositionRequest(
+                id: lastID, sources: requests, expectedSizes: sources.map(\.expectedSize), pool: pool, view: view, layout: layout,
+                replaces: replaced, events: inbox))
+        return (lastID, requests.map(\.id))
+    }
+
+    /// Lays out in another way what is composed into a pool.
+    func setLayout(_ layout: Layout, of pool: FramePool) {
+        for (id, entry) in open where entry.pool === pool && !entry.sources.isEmpty { thread?.setLayout(id, layout) }
+    }
+
     /// Changes what is shown of all that is captured into a pool.
     ///
     /// - Parameter completion: called when no picture shows any more what the view hides; at once when nothing is captured.
@@ -58,7 +99,7 @@ final class Captures {
 
     /// Stops one. Its handler is not called again; its picture is forgotten as soon as the thread has let go of the pool.
     func close(_ id: UInt64) {
-        open[id]?.handler = { _ in }
+        for ended in [id] + (open[id]?.sources ?? []) { open[ended]?.handler = { _ in } }
         thread?.close(id)
     }
 
@@ -91,7 +132,7 @@ extension CaptureEvent {
     fileprivate var id: UInt64 {
         switch self {
         case .formatChanged(let id, _), .failed(let id, _): id
-        case .firstFrame(let id), .paused(let id), .resumed(let id), .viewChanged(let id): id
+        case .composed(let id, _, _), .firstFrame(let id), .paused(let id), .resumed(let id), .viewChanged(let id): id
         case .sourceRemoved(let id), .disconnected(let id), .closed(let id): id
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 import Capture
+import Composition
 import DBus
 import Encoding
 import Frames
@@ -66,6 +67,10 @@ struct TrackOptions: Equatable, Sendable {
     var persistence = Persistence.none
     /// ... and the client's own name for what is remembered.
     var restoreKey = ""
+    /// Whether the picker lets the user choose several sources.
+    var isMultiple = false
+    /// How several are composed. A property only, and no option.
+    var layout = Layout.grid
     var crop = Region.none
     var masks: [Region] = []
 
@@ -104,6 +109,7 @@ struct TrackOptions: Equatable, Sendable {
             guard bits != 0, bits & ~7 == 0 else { throw .invalid("sources", "is \(bits); it is a sum of 1 monitor, 2 window, 4 virtual") }
             sources = bits
         }
+        if let flag = try reader.takeBool("multiple") { isMultiple = flag }
         if let mode = try reader.takeString("cursor") { try setCursor(mode) }
         if let text = try reader.takeString("title") { title = try Self.checkTitle(text) }
         if let names = try reader.take("allow", "as", { $0.asArray?.allOrNone { $0.asString } }) {
@@ -165,7 +171,6 @@ struct TrackOptions: Equatable, Sendable {
     }
 
     private static func refuseUnbuilt(_ reader: inout OptionReader) throws(AgentError) {
-        try reader.takeDefault("multiple", "b", false, "this version shares one source a track") { $0.asBool }
         try reader.takeChoice("audio", ["none", "system", "microphone", "both"], "this version carries no sound")
         try reader.takeDefault("excluded-windows", "au", [], "no desktop portal can leave windows out") {
             $0.asArray?.allOrNone { $0.asUInt32 }
@@ -182,6 +187,11 @@ struct TrackOptions: Equatable, Sendable {
             throw AgentError(.limitExceeded, "\"masks\" holds \(masks.count) parts; it holds at most \(greatestMaskCount)")
         }
         return masks
+    }
+
+    static func layout(named name: String) throws(AgentError) -> Layout {
+        guard let layout = Layout(rawValue: name) else { throw .invalid("Layout", "is \"\(name)\"; there are grid, row") }
+        return layout
     }
 
     static func checkFrameRate(_ rate: UInt32) throws(AgentError) -> UInt32 {
@@ -224,7 +234,7 @@ struct TrackOptions: Equatable, Sendable {
     /// The options as the contract spells them.
     var asValue: Value {
         var options: [String: Value] = [
-            "preset": .string(preset.name), "sources": .uint32(sources),
+            "preset": .string(preset.name), "sources": .uint32(sources), "multiple": .bool(isMultiple),
             "cursor": .string(cursor.description), "title": .string(title),
             "allow": .array(of: "s", allow.map(Value.string)), "detached": .bool(isDetached), "persist": .string(persistence.rawValue),
             "restore-key": .string(restoreKey), "crop": crop.asValue, "masks": masks.asValue,

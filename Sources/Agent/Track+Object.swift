@@ -32,7 +32,7 @@ extension Track {
                 "Preset": property({ .string($0.options.preset.name) }, set: { track, value, call in track.handlePreset(value, call) }),
                 "Crop": property({ $0.options.crop.asValue }, set: { track, value, call in track.handleCrop(value, call) }),
                 "Masks": property({ $0.options.masks.asValue }, set: { track, value, call in track.handleMasks(value, call) }),
-                "Layout": property({ _ in .string("grid") }, set: { track, value, call in track.handleLayout(value, call) }),
+                "Layout": property({ .string($0.options.layout.rawValue) }, set: { track, value, call in track.handleLayout(value, call) }),
                 "Sources": property { .array(of: "a{sv}", $0.isActive ? $0.broadcast?.sources ?? [] : []) },
                 "Size": property { $0.sentSize.asValue },
                 "StartedAt": property { .uint64($0.startedAt) },
@@ -253,13 +253,7 @@ extension Track {
     }
 
     private func handleLayout(_ value: Value, _ call: Call) {
-        whenPermitted(.manage, call) { _ in
-            switch value.asString {
-            case "grid": call.reply()
-            case "row": call.fail(.unsupported("layout \"row\"", "this version shares one source a track"))
-            default: call.fail(.invalid("Layout", "is \(value.text); there are grid, row"))
-            }
-        }
+        changeOptions(call) { options throws(AgentError) in options.layout = try TrackOptions.layout(named: value.asString ?? "") }
     }
 }
 

@@ -8,11 +8,11 @@ extension Track {
         do throws(AgentError) {
             let given = call.options(at: 1)
             var reader = OptionReader(given)
-            // A new share starts from the defaults, except that what was hidden stays hidden; one that runs goes on from what it has.
+            // A new share starts from the defaults, except for the properties: what was hidden stays hidden. One that runs goes on from what it has.
             let isUnderWay = machine.isChoosing || machine.isActive
             if !isUnderWay { agent.readConfiguration() }
             var new = isUnderWay ? options : agent.defaults
-            (new.crop, new.masks) = (options.crop, options.masks)
+            (new.crop, new.masks, new.layout) = (options.crop, options.masks, options.layout)
             try new.apply(&reader)
             let start = try StartOptions(&reader)
             try reader.finish()
@@ -59,6 +59,7 @@ extension Track {
     private func checkLive(_ new: TrackOptions, _ given: [String: Value]) throws(AgentError) {
         var frozen: [String] = []
         if new.sources != options.sources { frozen.append("sources") }
+        if new.isMultiple != options.isMultiple { frozen.append("multiple") }
         if new.cursor != options.cursor { frozen.append("cursor") }
         if new.isDetached != options.isDetached { frozen.append("detached") }
         if new.persistence != options.persistence { frozen.append("persist") }

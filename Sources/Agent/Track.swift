@@ -217,9 +217,9 @@ final class Track {
 
     private func capture() {
         if machine.isSwitching {
-            replacement?.capture(options.view, replacing: broadcast)
+            replacement?.capture(options.view, options.layout, replacing: broadcast)
         } else {
-            broadcast?.capture(options.view)
+            broadcast?.capture(options.view, options.layout)
         }
     }
 
@@ -310,6 +310,7 @@ final class Track {
     func applyOptions(_ completion: @escaping () -> Void = {}) {
         streams.rates = options.asRates
         watchAllowed()
+        agent.captures.setLayout(options.layout, of: pool)
         agent.captures.setView(options.view, of: pool) { [self] in
             publish()
             completion()
@@ -392,7 +393,7 @@ final class Track {
     /// What people are told of the broadcast; nil when there is none.
     var sharedScreen: SharedScreen? {
         guard machine.isActive, let broadcast else { return nil }
-        let size = broadcast.format?.sourceSize
+        let size = broadcast.wholeSize
         return SharedScreen(
             key: path.text, source: broadcast.sourceName + (size.map { ", \($0.width)×\($0.height)" } ?? ""),
             identity: (isDesktopTrack ? sharedBy : ownerIdentity)?.name ?? "unknown:", title: options.title,
@@ -401,7 +402,7 @@ final class Track {
 
     /// Size of the picture that is sent, pixels; 0x0 when there is none.
     var sentSize: PixelSize {
-        guard machine.isActive, let size = broadcast?.format?.size else { return PixelSize(width: 0, height: 0) }
+        guard machine.isActive, let size = broadcast?.pictureSize else { return PixelSize(width: 0, height: 0) }
         return size.fitted(into: options.effectiveMaxSize)
     }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 import CPipeWire
+import Composition
+import Frames
 import Loop
 
 let log = Log("capture")
@@ -18,21 +20,24 @@ final class CaptureLoop {
     private var context: OpaquePointer?
     private var watch: Watch?
     private var streams: [UInt64: CaptureStream] = [:]
+    private var composed: [UInt64: ComposedCapture] = [:]
 
     init(_ loop: EventLoop) { self.loop = loop }
 
     func handle(_ command: CaptureThread.Command) {
         switch command {
-        case .open(let request): open(request)
+        case .open(let request): open(request, on: RemoteConnection())
+        case .compose(let request): compose(request)
+        case .setLayout(let id, let layout): composed[id]?.setLayout(layout)
         case .setView(let id, let view): setView(id, view)
         case .close(let id): close(id)
         case .stop: stop()
         }
     }
 
-    private func open(_ request: CaptureRequest) {
+    private func open(_ request: CaptureRequest, on connection: RemoteConnection) {
         precondition(streams[request.id] == nil, "a request's id is used again")
-        let stream = CaptureStream(request, replacing: request.replaces.flatMap { streams[$0] }, on: loop)
+        let stream = CaptureStream(request, on: connection, replacing: request.replaces.flatMap(writer), on: loop)
         streams[request.id] = stream
         do throws(CaptureError) {
             stream.start(try sharedContext())
@@ -40,6 +45,16 @@ final class CaptureLoop {
             request.events.send(.failed(id: request.id, error))
         }
     }
+
+    private func compose(_ request: CompositionRequest) {
+        precondition(composed[request.id] == nil, "a request's id is used again")
+        composed[request.id] = ComposedCapture(request, replacing: request.replaces.flatMap(writer))
+        let connection = RemoteConnection()
+        for source in request.sources { open(source, on: connection) }
+    }
+
+    /// What a request writes into its pool with.
+    private func writer(_ id: UInt64) -> (any PoolWriter)? { streams[id]?.writer ?? composed[id]?.composer }
 
     /// The context of all requests. It stays: a new one each time would load PipeWire's plugins and start its data thread each time.
     private func sharedContext() throws(CaptureError) -> OpaquePointer {
@@ -56,26 +71,49 @@ final class CaptureLoop {
         watch = loop.watch(cpw_loop_get_fd(pipewire), for: .read) { [unowned self] _ in
             _ = cpw_loop_iterate(pipewire, 0)
             for stream in streams.values { stream.announce() }
+            for picture in composed.values { picture.compose() }
         }
         return context
     }
 
     private func setView(_ id: UInt64, _ view: CaptureView) {
-        guard let stream = streams[id] else { return }
-        stream.setView(view)
-        stream.request.events.send(.viewChanged(id: id))
+        if let stream = streams[id] {
+            stream.setView(view)
+            stream.request.events.send(.viewChanged(id: id))
+        } else if let picture = composed[id] {
+            picture.setView(view)
+            picture.request.events.send(.viewChanged(id: id))
+        }
     }
 
     private func close(_ id: UInt64) {
-        guard let stream = streams.removeValue(forKey: id) else { return }
-        stream.close()
-        if let replaced = stream.request.replaces { streams[replaced]?.goOn() }
-        stream.request.events.send(.closed(id: id))
+        if let picture = composed.removeValue(forKey: id) {
+            // Their pools are let go of when nothing is written any more.
+            let sources = picture.request.sources.filter { streams[$0.id] != nil }
+            for source in sources { streams.removeValue(forKey: source.id)?.close() }
+            picture.composer.close()
+            goOn(picture.request.replaces)
+            for source in sources { source.events.send(.closed(id: source.id)) }
+            picture.request.events.send(.closed(id: id))
+        } else if let stream = streams.removeValue(forKey: id) {
+            stream.close()
+            for picture in composed.values { picture.remove(id) }
+            goOn(stream.request.replaces)
+            stream.request.events.send(.closed(id: id))
+        }
+    }
+
+    /// What was to be replaced is shown again.
+    private func goOn(_ replaced: UInt64?) {
+        guard let replaced else { return }
+        streams[replaced]?.goOn()
+        composed[replaced]?.goOn()
     }
 
     private func stop() {
         for stream in streams.values { stream.close() }
-        streams = [:]
+        for picture in composed.values { picture.composer.close() }
+        (streams, composed) = ([:], [:])
         watch?.cancel()
         if let context { pw_context_destroy(context) }
         if let pipewire {

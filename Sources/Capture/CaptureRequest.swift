@@ -1,28 +1,7 @@
 // SPDX-License-Identifier: MIT
+public import Composition
 public import Frames
 public import Loop
-
-/// Which part of a source is shown, and which parts of it never.
-///
-/// Units: pixels of the source, upright, before the crop.
-public struct CaptureView: Equatable, Sendable {
-    /// The part that is shown; nil is all of it. Cut to the source at each resize; when nothing is left, the picture is black.
-    public var crop: PixelRect?
-    /// Parts that are black before anything else sees the picture.
-    public var masks: [PixelRect]
-
-    /// A view of a source.
-    public init(crop: PixelRect? = nil, masks: [PixelRect] = []) { (self.crop, self.masks) = (crop, masks) }
-
-    /// What a mask blackens of a picture: whole chroma samples, in pixels of the picture.
-    ///
-    /// - Parameter part: of the source, which is the picture.
-    func mask(_ index: Int, of part: PixelRect) -> PixelRect {
-        var rect = masks[index].intersection(part)
-        (rect.x, rect.y) = (rect.x - part.x, rect.y - part.y)
-        return rect.evenlyAligned(in: part.size)
-    }
-}
 
 /// One stream that is to be captured: what the portal granted, and where its frames go.
 public struct CaptureRequest: Sendable {
@@ -55,6 +34,35 @@ public struct CaptureRequest: Sendable {
     ) {
         (self.id, self.remote, self.node, self.serial, self.pool) = (id, remote, node, serial, pool)
         (self.maxFrameRate, self.view, self.hasCursor, self.replaces, self.events) = (maxFrameRate, view, hasCursor, replaces, events)
+    }
+}
+
+/// Several streams of one portal connection, composed into one picture.
+public struct CompositionRequest: Sendable {
+    /// Chosen by the caller; never used again, and no ``CaptureRequest``'s. Events of the picture as a whole carry it.
+    public var id: UInt64
+    /// The streams: each into a pool of its own, without view and predecessor. Their events carry their own ids. All have the first one's connection.
+    public var sources: [CaptureRequest]
+    /// What each source is taken to measure before its first picture, where that is known.
+    public var expectedSizes: [PixelSize?]
+    /// Where the composed picture goes.
+    public var pool: FramePool
+    /// What of the composed picture is shown.
+    public var view: CaptureView
+    /// How the sources lie in it.
+    public var layout: Layout
+    /// The request whose pictures go into the same pool until the first one of this: see ``CaptureRequest/replaces``.
+    public var replaces: UInt64?
+    /// Gets all events of the picture, in order.
+    public var events: Inbox<CaptureEvent>
+
+    /// A request for several streams.
+    public init(
+        id: UInt64, sources: [CaptureRequest], expectedSizes: [PixelSize?], pool: FramePool, view: CaptureView = CaptureView(),
+        layout: Layout = .grid, replaces: UInt64? = nil, events: Inbox<CaptureEvent>
+    ) {
+        (self.id, self.sources, self.expectedSizes, self.pool) = (id, sources, expectedSizes, pool)
+        (self.view, self.layout, self.replaces, self.events) = (view, layout, replaces, events)
     }
 }
 
@@ -126,6 +134,12 @@ public enum CaptureError: Error, Equatable, Sendable, CustomStringConvertible {
 public enum CaptureEvent: Equatable, Sendable {
     /// The picture has another size, or the source's memory another layout. Comes before the first frame of that kind is announced.
     case formatChanged(id: UInt64, StreamFormat)
+    /// A composed picture has another size; comes before the first one of that size is announced.
+    ///
+    /// - Parameters:
+    ///   - size: of the picture in the pool.
+    ///   - whole: of all sources together, which crop and masks refer to.
+    case composed(id: UInt64, size: PixelSize, whole: PixelSize)
     /// The first picture is in the pool. Once.
     case firstFrame(id: UInt64)
     /// The source stopped for a while: minimised, locked. The last picture stays.

@@ -58,11 +58,13 @@ final class CaptureStream {
     private var hasWarned = false
     private var (isReconnecting, reconnections) = (false, 0)
 
-    /// - Parameter predecessor: writes into the same pool, until this one does.
-    init(_ request: CaptureRequest, replacing predecessor: CaptureStream? = nil, on loop: EventLoop) {
+    /// - Parameters:
+    ///   - connection: of the portal's descriptor; several streams may have one.
+    ///   - predecessor: writes into the same pool, until this one does.
+    init(_ request: CaptureRequest, on connection: RemoteConnection, replacing predecessor: (any PoolWriter)? = nil, on loop: EventLoop) {
         (self.request, self.loop) = (request, loop)
-        writer = FrameWriter(pool: request.pool, view: request.view, hasCursor: request.hasCursor, replacing: predecessor?.writer)
-        remote = Remote(node: request.node, serial: request.serial)
+        writer = FrameWriter(pool: request.pool, view: request.view, hasCursor: request.hasCursor, replacing: predecessor)
+        remote = Remote(node: request.node, serial: request.serial, on: connection)
         hook.initialize(to: spa_hook())
     }
 
@@ -81,13 +83,7 @@ final class CaptureStream {
         remote.onNodeFailed = { [unowned self] text in endUnlessExplained(.failed(id: request.id, .streamFailed(text))) }
         remote.onNodeRemoved = { [unowned self] in end(.sourceRemoved(id: request.id)) }
         do throws(CaptureError) {
-            let descriptor: Int32
-            do throws(Errno) {
-                descriptor = try request.remote.duplicateRaw()
-            } catch {
-                throw .cannotConnect(error)
-            }
-            try remote.connect(context, descriptor)
+            try remote.connect(context, request.remote)
         } catch {
             return fail(error)
         }
@@ -97,7 +93,7 @@ final class CaptureStream {
         }
     }
 
-    /// Destroys all of PipeWire's objects and closes the descriptor. Not inside a callback.
+    /// Destroys all of PipeWire's objects and lets go of the connection. Not inside a callback.
     func close() {
         hasEnded = true
         for timer in [negotiation, renegotiation, explanation, pausing, reminder] { timer?.cancel() }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+public import Composition
+public import Frames
 public import Loop
 
 /// The thread on which PipeWire lives: it reads the streams of all tracks and writes their pictures into the tracks' pools.
@@ -10,6 +12,8 @@ public final class CaptureThread: Sendable {
 
     enum Command: Sendable {
         case open(CaptureRequest)
+        case compose(CompositionRequest)
+        case setLayout(id: UInt64, Layout)
         case setView(id: UInt64, CaptureView)
         case close(id: UInt64)
         case stop
@@ -31,11 +35,18 @@ public final class CaptureThread: Sendable {
     /// Begins to capture. Failures come as events.
     public func open(_ request: CaptureRequest) { commands.send(.open(request)) }
 
+    /// Begins to capture several sources and to compose them. Failures of each come as events of its own; the others go on.
+    public func compose(_ request: CompositionRequest) { commands.send(.compose(request)) }
+
+    /// Lays the sources of a composed picture out in another way. Nothing happens when there is no such request.
+    public func setLayout(_ id: UInt64, _ layout: Layout) { commands.send(.setLayout(id: id, layout)) }
+
     /// Changes what of a source is shown, from the next picture on. What it hides is hidden at once, also in the picture that is already there,
     /// and in those that are being encoded. ``CaptureEvent/viewChanged(id:)`` follows; nothing happens when there is no such request.
     public func setView(_ id: UInt64, _ view: CaptureView) { commands.send(.setView(id: id, view)) }
 
     /// Ends a request, whatever state it is in. ``CaptureEvent/closed(id:)`` follows; nothing happens when there is no such request.
+    /// A source of a composed picture is taken out of it, and the end of that picture is the end of all its sources.
     public func close(_ id: UInt64) { commands.send(.close(id: id)) }
 
     /// Closes what is open, without events, and ends the thread. Returns when it has ended.

@@ -6,7 +6,7 @@ import Loop
 /// Copies a stream's frames into the pool: the way of the pixels.
 ///
 /// Thread: capture.
-final class FrameWriter {
+final class FrameWriter: PoolWriter {
     /// Everything that decides where a pixel of memory lies in the picture. When it changes, the whole picture does.
     private struct Geometry: Equatable {
         var agreement: Negotiation.Agreement
@@ -37,15 +37,15 @@ final class FrameWriter {
     /// How often the graph has run for this stream.
     private(set) var cycles: UInt64 = 0
     /// Whether another source's pictures go into the pool in place of this one's.
-    private(set) var isReplaced = false
+    var isReplaced = false
     /// Writes into the same pool, until this one does.
-    private weak var predecessor: FrameWriter?
+    private weak var predecessor: (any PoolWriter)?
 
     /// Where the pointer is; nil where it does not come beside the pixels.
     private var cursor: CursorTracker?
     private let hasCursor: Bool
 
-    init(pool: FramePool, view: CaptureView, hasCursor: Bool, replacing predecessor: FrameWriter? = nil) {
+    init(pool: FramePool, view: CaptureView, hasCursor: Bool, replacing predecessor: (any PoolWriter)? = nil) {
         (self.pool, self.view, self.hasCursor, self.predecessor) = (pool, view, hasCursor, predecessor)
     }
 

@@ -3,7 +3,45 @@ import CPipeWire
 import Glibc
 import Loop
 
-/// One portal connection to PipeWire: its core, what it announces, and the granted node among that.
+/// A connection to PipeWire. The last that lets go of it ends it: not inside a callback, and after everything that was made on it.
+///
+/// Thread: capture.
+final class RemoteConnection {
+    /// The connection's core; nil before it was made.
+    private(set) var core: OpaquePointer?
+
+    deinit {
+        if let core { pw_core_disconnect(core) }
+    }
+
+    /// Connects, unless it was done.
+    ///
+    /// - Parameter remote: the portal's descriptor, which is duplicated.
+    /// - Returns: the core.
+    func connect(_ context: OpaquePointer, _ remote: FileDescriptor) throws(CaptureError) -> OpaquePointer {
+        if let core { return core }
+        let descriptor: Int32
+        do throws(Errno) {
+            descriptor = try remote.duplicateRaw()
+        } catch {
+            throw .cannotConnect(error)
+        }
+        var type: Int32 = 0
+        var length = socklen_t(MemoryLayout.size(ofValue: type))
+        // PipeWire would wait for ever for something that is no socket.
+        guard getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) == 0 else {
+            let reason = Errno.last
+            Glibc.close(descriptor)
+            throw .cannotConnect(reason)
+        }
+        // The descriptor becomes PipeWire's.
+        guard let core = pw_context_connect_fd(context, descriptor, nil, 0) else { throw .cannotConnect(.last) }
+        self.core = core
+        return core
+    }
+}
+
+/// What a connection announces of one granted node. Several nodes may have one connection: each hears what concerns all of it.
 ///
 /// Thread: capture. The callbacks' context is unretained: ``close()`` comes before this object goes, and never inside a callback.
 final class Remote {
@@ -25,8 +63,9 @@ final class Remote {
     /// What the node offers, as far as it was asked.
     private(set) var formats = ProducerFormats()
     /// The connection, for streams.
-    private(set) var core: OpaquePointer?
+    var core: OpaquePointer? { registry == nil ? nil : connection?.core }
 
+    private var connection: RemoteConnection?
     private let node: UInt32
     private let wantedSerial: UInt64?
     private var registry: OpaquePointer?
@@ -35,8 +74,8 @@ final class Remote {
     private let hooks: UnsafeMutablePointer<spa_hook>
 
     /// - Parameter serial: the node must have it, when it is known; numbers are used again.
-    init(node: UInt32, serial: UInt64?) {
-        (self.node, wantedSerial) = (node, serial)
+    init(node: UInt32, serial: UInt64?, on connection: RemoteConnection) {
+        (self.node, wantedSerial, self.connection) = (node, serial, connection)
         hooks = .allocate(capacity: 3)
         hooks.initialize(repeating: spa_hook(), count: 3)
     }
@@ -47,23 +86,12 @@ final class Remote {
     }
 
     /// Connects. What there is becomes known before the next ``sync()`` is answered.
-    ///
-    /// - Parameter descriptor: becomes PipeWire's.
-    func connect(_ context: OpaquePointer, _ descriptor: Int32) throws(CaptureError) {
-        var type: Int32 = 0
-        var length = socklen_t(MemoryLayout.size(ofValue: type))
-        // PipeWire would wait for ever for something that is no socket.
-        guard getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) == 0 else {
-            let reason = Errno.last
-            Glibc.close(descriptor)
-            throw .cannotConnect(reason)
-        }
-        guard let core = pw_context_connect_fd(context, descriptor, nil, 0) else { throw .cannotConnect(.last) }
-        self.core = core
+    func connect(_ context: OpaquePointer, _ remote: FileDescriptor) throws(CaptureError) {
+        guard let core = try connection?.connect(context, remote) else { return }
         let me = Unmanaged.passUnretained(self).toOpaque()
-        _ = cpw_core_add_listener(core, hooks, RemoteEvents.core, me)
         guard let registry = cpw_core_get_registry(core) else { throw .cannotConnect(.last) }
         self.registry = registry
+        _ = cpw_core_add_listener(core, hooks, RemoteEvents.core, me)
         _ = cpw_registry_add_listener(registry, hooks + 1, RemoteEvents.registry, me)
     }
 
@@ -83,12 +111,15 @@ final class Remote {
         _ = cpw_node_enum_params(proxy, SPA_PARAM_EnumFormat.rawValue)
     }
 
-    /// Ends the connection and closes its descriptor.
+    /// Lets go of the connection, which ends when nobody else has it.
     func close() {
         if let proxy { pw_proxy_destroy(proxy) }
-        if let registry { pw_proxy_destroy(registry) }
-        if let core { pw_core_disconnect(core) }
-        (proxy, registry, core) = (nil, nil, nil)
+        if let registry {
+            // The core may stay, for others.
+            spa_hook_remove(hooks)
+            pw_proxy_destroy(registry)
+        }
+        (proxy, registry, connection) = (nil, nil, nil)
     }
 
     // MARK: - What PipeWire says

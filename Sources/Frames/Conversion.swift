@@ -74,8 +74,8 @@ public enum Conversion {
     /// Of how many columns, and rows, libyuv averages are right: it divides by a 16-bit reciprocal of their product.
     private static let greatestShrinking = 16
 
-    /// Scales a picture to another size, in steps where it becomes very much smaller.
-    private static func scale(_ source: I420Planes, into target: I420Planes) {
+    /// Scales a picture to another size, whatever shape that has; in steps where it becomes very much smaller.
+    public static func scale(_ source: I420Planes, into target: I420Planes) {
         let step = PixelSize(
             width: max(target.size.width, (source.size.width + greatestShrinking - 1) / greatestShrinking),
             height: max(target.size.height, (source.size.height + greatestShrinking - 1) / greatestShrinking))

@@ -5,7 +5,7 @@ import Loop
 extension FramePool {
     struct Reader {
         var id: Int
-        var bell: FileDescriptor
+        var bell: FileDescriptor?
         let followsCursor: Bool
         var nextDue = Instant(nanoseconds: .min)
         var lastTaken: UInt64 = 0
@@ -43,6 +43,8 @@ extension FramePool {
     struct Latest {
         var slot: Int
         var info: FrameInfo
+        /// Frames that it stands for in the counters: one, or those of all inputs that it was composed of.
+        var frames: UInt64
         var isTaken = false
     }
 
@@ -76,8 +78,10 @@ extension FramePool {
 
 extension FramePool.State {
     /// Makes a slot the writer's: the lowest free one of that size, else any free one, else the latest, if nobody holds it.
-    mutating func beginWriting(_ size: PixelSize) -> (index: Int, isMapped: Bool, epoch: Int)? {
-        counts.received += 1
+    ///
+    /// - Parameter isOwn: whether its frames are counted as received here, and not by an input.
+    mutating func beginWriting(_ size: PixelSize, _ frames: UInt64, isOwn: Bool) -> (index: Int, isMapped: Bool, epoch: Int)? {
+        if isOwn { counts.received += frames }
         let held = latest?.slot
         var found: Int?
         // Plain loops here and below: in a debug build the algorithms of collections allocate, and so do their iterators.
@@ -93,10 +97,10 @@ extension FramePool.State {
             found = held
         }
         guard let index = found else {
-            counts.dropped += 1
+            counts.dropped += frames
             return nil
         }
-        counts.inFlight += 1
+        counts.inFlight += frames
         slots[index].users = 1
         guard slots[index].fits(size) else { return (index, false, epoch) }
         slots[index].rekey(size)
@@ -106,14 +110,15 @@ extension FramePool.State {
     /// The slot that is written, what in it is out of date, and the picture to compare with: when somebody reads, and the producer names half of
     /// the picture or more, as those do who do not know better.
     mutating func lookUp(
-        _ index: Int, _ damage: Damage
+        _ index: Int, _ damage: Damage, compares: Bool
     ) -> (target: FramePool.Planes?, stale: Damage, previous: (slot: Int, planes: FramePool.Planes)?) {
         slots[index].isTouched = true
         var stale = slots[index].stale
         stale.merge(damage)
         let target = FramePool.Planes(slots[index])
         let size = slots[index].size
-        guard damage.area(in: size) * 2 >= size.width * size.height, !readers.isEmpty, let latest, slots[latest.slot].size == size,
+        guard compares, damage.area(in: size) * 2 >= size.width * size.height, !readers.isEmpty, let latest,
+            slots[latest.slot].size == size,
             let planes = FramePool.Planes(slots[latest.slot])
         else { return (target, stale, nil) }
         slots[latest.slot].users += 1
@@ -121,18 +126,19 @@ extension FramePool.State {
     }
 
     /// The write came to nothing; what the slot holds is of no use.
-    mutating func abandon(_ index: Int) {
+    mutating func abandon(_ index: Int, _ frames: UInt64) {
         slots[index].stale = .everything
-        counts.inFlight -= 1
-        counts.dropped += 1
+        counts.inFlight -= frames
+        counts.dropped += frames
     }
 
-    mutating func publish(_ index: Int, _ time: Instant, _ arrival: Instant, _ damage: Damage) -> UInt64 {
+    mutating func publish(_ index: Int, _ time: Instant, _ arrival: Instant, _ damage: Damage, _ frames: UInt64) -> UInt64 {
         let isSameSize = latest.map { slots[$0.slot].size == slots[index].size } ?? false
         let known = isSameSize ? damage : .everything
         retire(asUnread: false)
         lastSequence += 1
-        latest = FramePool.Latest(slot: index, info: FrameInfo(sequence: lastSequence, time: time, arrival: arrival, damage: known))
+        let info = FrameInfo(sequence: lastSequence, time: time, arrival: arrival, damage: known)
+        latest = FramePool.Latest(slot: index, info: info, frames: frames)
         for other in slots.indices where other != index { slots[other].stale.merge(known) }
         slots[index].stale = .none
         slots[index].users -= 1
@@ -146,8 +152,8 @@ extension FramePool.State {
         guard let old = latest else { return }
         latest = nil
         if old.isTaken { return }
-        counts.inFlight -= 1
-        if !asUnread && isWanted(by: .now) { counts.coalesced += 1 } else { counts.unread += 1 }
+        counts.inFlight -= old.frames
+        if !asUnread && isWanted(by: .now) { counts.coalesced += old.frames } else { counts.unread += old.frames }
     }
 
     func isWanted(by now: Instant) -> Bool {

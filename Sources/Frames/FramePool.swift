@@ -27,6 +27,8 @@ public final class FramePool: Sendable {
     }
 
     let state: Mutex<State>
+    /// What composed pictures are made of; see ``addInput(_:)``.
+    let inputs = Mutex(Inputs())
     private let latency = Mutex(LatencyHistogram())
     private let oldest = Atomic<UInt64>(0)
 
@@ -76,38 +78,42 @@ public final class FramePool: Sendable {
     ///   - arrival: when the buffer came.
     ///   - damage: what changed since the frame before, in pixels of the picture. When it is half of it or more, and there are readers, the
     ///     pictures are compared, so that readers hear exactly what differs.
+    ///   - composed: how many frames of the pool's inputs it shows for the first time. They were counted as received there, and compared. Nil is
+    ///     a frame of its own.
     ///   - fill: writes into the planes, outside the pool's lock. The slot holds an older picture, in which the second argument is what is out of date.
     ///     Returns whether it succeeded.
     @discardableResult
     public func write(
-        size: PixelSize, time: Instant, arrival: Instant, damage: Damage = .everything, _ fill: (I420Planes, Damage) -> Bool
+        size: PixelSize, time: Instant, arrival: Instant, damage: Damage = .everything, composed: Int? = nil,
+        _ fill: (I420Planes, Damage) -> Bool
     ) -> WriteOutcome {
-        guard size.isUsable, let start = state.withLock({ $0.beginWriting(size) }) else { return .noSlot }
+        let frames = UInt64(composed ?? 1)
+        guard size.isUsable, let start = state.withLock({ $0.beginWriting(size, frames, isOwn: composed == nil) }) else { return .noSlot }
         let index = start.index
         if !start.isMapped {
             do throws(Errno) {
                 try map(index, size)
             } catch {
-                abandon(index)
+                abandon(index, frames)
                 return .noSlot
             }
         }
         // In two steps: Swift 6.0 does not take the labelled tuple of a closure apart.
-        let found = state.withLock { $0.lookUp(index, damage) }
+        let found = state.withLock { $0.lookUp(index, damage, compares: composed == nil) }
         let (target, stale, previous) = found
         defer { if let previous { release(previous.slot) } }
         guard let planes = target?.view, fill(planes, stale) else {
-            abandon(index)
+            abandon(index, frames)
             return .notFilled
         }
         var known = damage
         if let previous { known = Comparison.damage(previous.planes.view, planes) }
         let sequence = state.withLock { state -> UInt64? in
             // The broadcast may have ended meanwhile.
-            state.epoch == start.epoch ? state.publish(index, time, arrival, known) : nil
+            state.epoch == start.epoch ? state.publish(index, time, arrival, known, frames) : nil
         }
         guard let sequence else {
-            abandon(index)
+            abandon(index, frames)
             return .notFilled
         }
         return .published(sequence: sequence)
@@ -129,10 +135,13 @@ public final class FramePool: Sendable {
     }
 
     /// Gives a slot back in which nothing came to be.
-    private func abandon(_ index: Int) {
-        state.withLock { $0.abandon(index) }
+    private func abandon(_ index: Int, _ frames: UInt64) {
+        state.withLock { $0.abandon(index, frames) }
         release(index)
     }
+
+    /// Whether a reader wants a frame now.
+    public var isWanted: Bool { state.withLock { $0.isWanted(by: .now) } }
 
     /// Counts a buffer that came and will not be written.
     public func count(_ loss: FrameLoss) {
@@ -155,11 +164,11 @@ public final class FramePool: Sendable {
             for index in state.readers.indices {
                 let hasFrame = !state.readers[index].isRung && state.readers[index].lastTaken < latest.info.sequence
                 let hasCursor = !state.readers[index].isRungForCursor && state.readers[index].lacks(state.cursor)
-                guard hasFrame || hasCursor else { continue }
+                guard hasFrame || hasCursor, let bell = state.readers[index].bell else { continue }
                 if hasFrame { state.readers[index].isRung = true }
                 if hasCursor { state.readers[index].isRungForCursor = true }
                 var one: UInt64 = 1
-                _ = Glibc.write(state.readers[index].bell.raw, &one, MemoryLayout.size(ofValue: one))
+                _ = Glibc.write(bell.raw, &one, MemoryLayout.size(ofValue: one))
             }
         }
     }
@@ -191,9 +200,10 @@ public final class FramePool: Sendable {
     /// Adds a reader, which wants every frame from now on, the latest one included.
     ///
     /// - Parameters:
-    ///   - bell: an `eventfd(2)`, rung once for all frames that came since the reader last took one. Rung at once when there is a picture.
+    ///   - bell: an `eventfd(2)`, rung once for all frames that came since the reader last took one. Rung at once when there is a picture. Nil for
+    ///     a reader on the writer's own thread.
     ///   - followsCursor: whether it is rung for a pointer that has moved, too: see ``takeCursor(_:into:)``.
-    public func addReader(bell: FileDescriptor, followsCursor: Bool = false) -> ReaderID {
+    public func addReader(bell: FileDescriptor?, followsCursor: Bool = false) -> ReaderID {
         let id = state.withLock { state in
             state.lastReader += 1
             state.readers.append(Reader(id: state.lastReader, bell: bell, followsCursor: followsCursor))
@@ -242,8 +252,8 @@ public final class FramePool: Sendable {
                 let planes = Planes(state.slots[latest.slot])
             else { return nil }
             if !latest.isTaken {
-                state.counts.delivered += 1
-                state.counts.inFlight -= 1
+                state.counts.delivered += latest.frames
+                state.counts.inFlight -= latest.frames
             }
             latest.isTaken = true
             state.latest = latest
@@ -277,8 +287,16 @@ public final class FramePool: Sendable {
     /// Notes how long a frame took from its arrival to the packet.
     public func noteLatency(_ duration: Duration) { latency.withLock { $0.add(duration) } }
 
-    /// What was counted, all of one moment.
+    /// What was counted, all of one moment, with what was counted of its inputs.
     public var statistics: FrameStatistics {
+        let (present, past) = inputs.withLock { ($0.pools, $0.past) }
+        var counts = ownStatistics
+        counts.add(past)
+        for pool in present { counts.add(pool.ownStatistics) }
+        return counts
+    }
+
+    private var ownStatistics: FrameStatistics {
         var counts = state.withLock { state in
             var counts = state.counts
             counts.footprint = state.slots.reduce(0) { $0 + ($1.isTouched ? $1.memory?.byteCount ?? 0 : 0) }

@@ -48,6 +48,19 @@ public struct FrameStatistics: Equatable, Sendable {
 
     /// Nothing counted.
     public init() {}
+
+    /// Adds what was counted of an input. What that delivered was composed, and counts where it went from there.
+    mutating func add(_ input: FrameStatistics) {
+        received += input.received
+        coalesced += input.coalesced
+        unread += input.unread
+        corrupted += input.corrupted
+        cursorOnly += input.cursorOnly
+        dropped += input.dropped
+        inFlight += input.inFlight
+        capacity += input.capacity
+        footprint += input.footprint
+    }
 }
 
 /// How often a duration fell into each of a fixed number of ranges, eight to a doubling: within 9 % of the truth.

@@ -73,7 +73,10 @@ final class Control {
             "SetStreamSize": { [unowned self] call in
                 setSize(call, of: call.arguments.first?.asUInt32.map(Int.init), Array(call.arguments.dropFirst()))
             },
-            "PushFrames": { [unowned self] in push($0) },
+            "PushFrames": { [unowned self] call in push(call, screen.sources, call.arguments.first?.asUInt32 ?? 0) },
+            "PushStreamFrames": { [unowned self] call in
+                forStream(call, replies: false) { push(call, [$0], call.arguments.last?.asUInt32 ?? 0) }
+            },
             "EmitCursorOnly": { [unowned self] call in forAll(call) { $0.sendCursorOnly() } },
             "Corrupt": { [unowned self] in corrupt($0) },
             "SetError": { [unowned self] call in
@@ -149,15 +152,13 @@ final class Control {
         }
     }
 
-    private func push(_ call: Call) {
-        let sources = screen.sources
-        guard !sources.isEmpty else { return failForNoStream(call) }
-        let count = call.arguments.first?.asUInt32 ?? 0
+    private func push(_ call: Call, _ sources: [VideoSource], _ count: UInt32) {
+        guard let first = sources.first else { return failForNoStream(call) }
         var (left, number, isRefused) = (sources.count, UInt32(0), false)
         for source in sources {
             source.push(count) { [unowned self] last in
                 left -= 1
-                if let last, source.index == 0 { number = last }
+                if let last, source.index == first.index { number = last }
                 isRefused = isRefused || last == nil
                 guard left == 0 else { return }
                 if isRefused { failForNoStream(call) } else { call.reply([.uint32(number)]) }
@@ -178,11 +179,11 @@ final class Control {
         call.reply()
     }
 
-    private func forStream(_ call: Call, _ act: (VideoSource) -> Void) {
+    private func forStream(_ call: Call, replies: Bool = true, _ act: (VideoSource) -> Void) {
         let index = call.arguments.first?.asUInt32 ?? .max
         guard let source = screen.sources.last(where: { $0.index == Int(index) }) else { return failForNoStream(call) }
         act(source)
-        call.reply()
+        if replies { call.reply() }
     }
 
     private func failForNoStream(_ call: Call) {

@@ -54,6 +54,12 @@ extension Control {
               <arg name="count" type="u" direction="in"/>
               <arg name="number" type="u" direction="out"/>
             </method>
+            <!-- Sends so many new pictures of one stream, and returns the last one's number. -->
+            <method name="PushStreamFrames">
+              <arg name="stream" type="u" direction="in"/>
+              <arg name="count" type="u" direction="in"/>
+              <arg name="number" type="u" direction="out"/>
+            </method>
             <!-- Sends one buffer of size 0 with garbage in it. Where cursor metadata are sent, the pointer goes a step in it. -->
             <method name="EmitCursorOnly"/>
             <!-- Sends one buffer with garbage in it that is marked as corrupted: in its "header" or in its "chunk". -->

@@ -45,6 +45,12 @@ final class Agent {
         return call
     }
 
+    /// Writes `Layout` of the desktop track.
+    func setLayout(_ name: String) throws(Failure) {
+        try call(
+            Agent.desktopTrack, Agent.properties, "Set", [.string(Agent.trackInterface.text), .string("Layout"), .variant(.string(name))])
+    }
+
     /// `SetScreenShare` with the answer awaited.
     func setScreenShare(_ on: Bool, _ options: [String: Value] = [:], timeout: Duration? = .seconds(30)) throws(Failure) {
         try call(Agent.path, Agent.interface, "SetScreenShare", [.bool(on), .options(options)], starting: on, timeout: timeout)

@@ -19,6 +19,10 @@ enum ShareOptions {
             text:
                 "a part of the source that is black for everybody, in its pixels; may be given several times, and then stands in place of "
                 + "earlier ones; none takes all away. Masks stay until they are changed"),
+        OptionSpec(name: "multiple", text: "let several sources be chosen in the picker; they are put together into one picture"),
+        OptionSpec(
+            name: "layout", value: "grid|row",
+            text: "how several sources lie in the picture: in rows and columns, or all beside each other. It stays until it is changed"),
         OptionSpec(name: "title", value: "T", text: "what others see as the share's name"),
         OptionSpec(name: "timeout", value: "S", text: "seconds that the picker may stay open; 60 unless given, 0 is for ever"),
         OptionSpec(name: "monitor", text: "offer monitors in the picker"),
@@ -42,6 +46,7 @@ enum ShareOptions {
                 value.asArray.map { masks in
                     masks.isEmpty ? "no masks" : "masked: " + masks.compactMap(Region.init).map(\.description).joined(separator: " and ")
                 }
+            case "multiple": "several sources"
             case "max-size": Size(value).map { "at most \($0)" } ?? "any size"
             default: "\(key) \(value.asString ?? value.asUInt32.map(String.init) ?? value.text)"
             }
@@ -59,6 +64,7 @@ enum ShareOptions {
         if let cursor = try arguments.word("cursor", of: ["embedded", "metadata", "hidden"]) { options["cursor"] = .string(cursor) }
         if let crop = try arguments.regions("crop") { options["crop"] = (crop.last ?? .none).value }
         if let masks = try arguments.regions("mask") { options["masks"] = .array(of: "(iiuu)", masks.map(\.value)) }
+        if arguments.has("multiple") { options["multiple"] = .bool(true) }
         if let title = arguments.string("title") { options["title"] = .string(title) }
         if let timeout = try arguments.number("timeout") { options["timeout"] = .uint32(timeout) }
         let sources = (arguments.has("monitor") ? 1 : 0) | (arguments.has("window") ? 2 : 0) | (arguments.has("virtual") ? 4 : 0)
@@ -69,4 +75,7 @@ enum ShareOptions {
         if arguments.has("allow") { options["allow"] = .strings(arguments.strings("allow")) }
         return options
     }
+
+    /// `Layout`, which is a property and no option of the call; nil when it was not given.
+    static func layout(_ arguments: Arguments) throws(Failure) -> String? { try arguments.word("layout", of: ["grid", "row"]) }
 }

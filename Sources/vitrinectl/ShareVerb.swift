@@ -9,7 +9,7 @@ enum ShareVerb {
         details: [
             "The desktop's own picker opens. What is chosen there is shared until Ctrl-C, until 'vitrinectl stop', or until it is ended in "
                 + "the desktop. Ctrl-C while the picker is open closes it, with exit code 3.",
-            "When something is shared already, what can be changed of it is changed as the options say (preset, size, rates, crop, masks), and the share is "
+            "When something is shared already, what can be changed of it is changed as the options say (preset, size, rates, crop, masks, layout), and the share is "
                 + "watched; Ctrl-C ends it then too. What cannot is refused, with exit code 1.",
             "A program that listens on a track of its own waits for a person to share with it: such tracks are named, and --track shares with one. "
                 + "How the picture is sent is up to that program then; only --timeout and --detach may be given.",
@@ -29,7 +29,7 @@ enum ShareVerb {
             }
             options["wait"] = .bool(true)
             let share = Share(try Agent(context), path)
-            return try share.run(options, detaches: arguments.has("detach"))
+            return try share.run(options, layout: try ShareOptions.layout(arguments), detaches: arguments.has("detach"))
         })
 
     private static let optionsOfAnyTrack: Set = ["track", "timeout", "detach"]
@@ -67,7 +67,9 @@ final class Share {
     private var isDesktopTrack: Bool { path == Agent.desktopTrack }
 
     /// Shares until the end.
-    func run(_ options: [String: Value], detaches: Bool) throws(Failure) -> ExitCode {
+    ///
+    /// - Parameter layout: of several sources, to be set before; nil leaves it as it is.
+    func run(_ options: [String: Value], layout: String?, detaches: Bool) throws(Failure) -> ExitCode {
         // The first call starts the agent if need be, so that nothing that follows is missed.
         let track = try agent.track(path, starting: true)
         (before, listened) = (track?.statistics ?? [:], track?.isCapturing ?? false)
@@ -84,9 +86,11 @@ final class Share {
         defer { if !goesOn { endListening() } }
         if !joins { try nameOthers() }
         sayPicker()
+        if let layout { try agent.setLayout(layout) }
         try ask(options)
         showStart(joins: joins)
-        if joins, let changes = ShareOptions.words(options) { out.line("Changed: \(changes).") }
+        let changes = [ShareOptions.words(options), layout.map { "layout \($0)" }].compactMap(\.self)
+        if joins, !changes.isEmpty { out.line("Changed: \(changes.joined(separator: ", ")).") }
         if !joins { nameWhatIsLeft(options) }
         if detaches {
             goesOn = true

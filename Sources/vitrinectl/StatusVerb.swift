@@ -12,7 +12,7 @@ enum StatusVerb {
             "With --follow a line follows at each change, until Ctrl-C; it waits for an agent that does not run yet.",
             "With --json each line is one object with the same members: event (state, started, finished, start-failed, preset-too-high), "
                 + "reason and detail (of finished and start-failed), preset-suggested, agent (whether it runs), track, state, capturing, "
-                + "broadcasting, paused, muted, preset, title, size ([width, height]), crop and masks ([x, y, width, height]), sources, started-at (microseconds since the epoch), "
+                + "broadcasting, paused, muted, preset, title, size ([width, height]), crop and masks ([x, y, width, height]), layout, sources, started-at (microseconds since the epoch), "
                 + "readers, last-error-name, last-error. What does not apply is null.",
         ],
         options: [OptionSpec(name: "follow", letter: "f", text: "go on, with a line at each change"), .json, .track],
@@ -102,6 +102,7 @@ final class StatusReport {
             "size": size,
             "crop": crop,
             "masks": .array(masks),
+            "layout": filled(track?.layout),
             "sources": .array(sources),
             "started-at": startedAt,
             "readers": .unsigned(readers),
@@ -122,6 +123,7 @@ final class StatusReport {
         table.add(["State", out.paint(track.state, track.isActive ? .green : .bold) + meaning(track, hasOthers: !others.isEmpty)])
         if track.isActive {
             table.add(["Shared", printable(track.sharedThing)])
+            if track.sources.count > 1 { table.add(["Layout", printable(track.layout)]) }
             if let size = track.size { table.add(["Sent", "\(size), preset \(printable(track.preset))"]) }
         } else {
             table.add(["Preset", printable(track.preset)])

@@ -13,10 +13,11 @@ enum ToggleVerb {
         run: { context, arguments throws(Failure) in
             var options = try ShareOptions.read(arguments)
             options["wait"] = .bool(true)
+            let layout = try ShareOptions.layout(arguments)
             let agent = try Agent(context)
             let state = try agent.track(Agent.desktopTrack, starting: true)?.state
             guard state == "active" || state == "choosing" else {
-                return try Share(agent).run(options, detaches: true)
+                return try Share(agent).run(options, layout: layout, detaches: true)
             }
             try agent.setScreenShare(false)
             context.out.line(state == "active" ? "The share has ended." : "The picker was closed.")

@@ -33,6 +33,8 @@ struct Track: Equatable {
     /// Of the picture that is sent; nil when there is none.
     var size: Size? { properties["Size"].flatMap(Size.init) }
     var sources: [Source] { (properties["Sources"]?.asArray ?? []).compactMap(\.asOptions).map(Source.init) }
+    /// How several sources lie in the picture.
+    var layout: String { string("Layout") ?? "" }
     /// The part of the source that is sent; nil when all of it is.
     var crop: Region? { properties["Crop"].flatMap(Region.init).flatMap { $0 == .none ? nil : $0 } }
     /// The parts of the source that are black.

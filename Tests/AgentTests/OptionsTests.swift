@@ -19,13 +19,14 @@ import Testing
             "preset": .string("h720p"), "max-size": .structure([.uint32(640), .uint32(480)]), "fps": .uint32(12),
             "bitrate": .uint32(900_000),
             "sources": .uint32(2), "cursor": .string("hidden"), "title": .string("demo"), "allow": .strings(["app:org.x.Y", ":1.4"]),
-            "detached": .bool(true), "crop": .structure([.int32(2), .int32(4), .uint32(6), .uint32(8)]),
+            "detached": .bool(true), "multiple": .bool(true), "crop": .structure([.int32(2), .int32(4), .uint32(6), .uint32(8)]),
             "masks": .array(of: "(iiuu)", [Self.region, Self.region]),
         ])
         #expect(options.preset.name == "h720p")
         #expect(options.effectiveMaxSize == PixelSize(width: 640, height: 480))
         #expect(options.effectiveFrameRate == 12 && options.effectiveBitrate == 900_000)
-        #expect(options.sources == 2 && options.cursor == .hidden && options.title == "demo" && options.isDetached)
+        #expect(options.sources == 2 && options.cursor == .hidden && options.title == "demo")
+        #expect(options.isDetached && options.isMultiple)
         #expect(options.allow == ["app:org.x.Y", ":1.4"])
         #expect(options.view.crop == PixelRect(x: 2, y: 4, width: 6, height: 8))
         #expect(options.view.masks == Array(repeating: PixelRect(x: -1, y: 2, width: 3, height: 4), count: 2))
@@ -72,7 +73,7 @@ import Testing
 
     private static let region = Value.structure([.int32(-1), .int32(2), .uint32(3), .uint32(4)])
     private static let unbuilt: [(String, Value, Value)] = [
-        ("multiple", .bool(true), .bool(false)), ("audio", .string("system"), .string("none")),
+        ("audio", .string("system"), .string("none")),
         ("excluded-windows", .array(of: "u", [.uint32(7)]), .array(of: "u", [])),
     ]
 

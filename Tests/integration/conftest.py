@@ -87,6 +87,7 @@ def world(shared, overseer, shared_screen):
     desktop.set("Preset", "s", "h1080p")
     desktop.set("Crop", "(iiuu)", (0, 0, 0, 0))
     desktop.set("Masks", "a(iiuu)", [])
+    desktop.set("Layout", "s", "grid")
     shared_screen.wait_until_closed()
     shared_screen.reset()
     wait_until(lambda: set(overseer.objects()) == {DESKTOP_TRACK}, "no object but the desktop track")

@@ -92,9 +92,11 @@ class TestScreen:
         else:
             self.call("SetStreamSize", "(uuu)", stream, width, height)
 
-    def push_frames(self, count):
-        """Sends new pictures and returns the last one's number."""
-        return self.call("PushFrames", "(u)", count)[0]
+    def push_frames(self, count, stream=None):
+        """Sends new pictures, of all streams or of one, and returns the last one's number."""
+        if stream is None:
+            return self.call("PushFrames", "(u)", count)[0]
+        return self.call("PushStreamFrames", "(uu)", stream, count)[0]
 
     def emit_cursor_only(self):
         self.call("EmitCursorOnly")

@@ -286,7 +286,7 @@ def test_agent_properties(agent):
     known = {"vp9", "ivf", "frames", "crop", "masks", "persist", "multiple", "system-audio", "microphone", "cursor-metadata",
              "window-exclusion"}
     assert set(found["Capabilities"]) <= known
-    assert {name for name, works in found["Capabilities"].items() if works} == {"vp9", "ivf", "frames", "crop", "masks"}
+    assert {name for name, works in found["Capabilities"].items() if works} == {"vp9", "ivf", "frames", "crop", "masks", "multiple"}
     # What the desktop track starts with can be said again, word for word.
     track = agent.create_track(**{name: GLib.Variant(*_typed(agent, name)) for name in found["DefaultOptions"]})
     assert track.get("Preset") == found["DefaultOptions"]["preset"] == agent.desktop.get("Preset")

@@ -50,6 +50,7 @@ def test_the_programs_help_names_verbs_and_exit_codes(world):
     (("forget", "nope"), "'nope' is no value of PROGRAM", "vitrinectl forget --list"),
     (("share", "--crop=-1,0,5,5", "--timeout", "1"), "crop", ""),
     (("share", "--cursor", "sprite"), "'sprite' is no value of --cursor", "embedded, metadata, hidden"),
+    (("share", "--layout", "spiral"), "'spiral' is no value of --layout", "grid, row"),
     (("mute", "maybe"), "'maybe' is no value of STATE", "on, off, toggle"),
     (("record",), "FILE is missing", "vitrinectl record FILE"),
     (("record", "x", "--seconds"), "'--seconds' needs a value", "vitrinectl record --help"),
@@ -228,6 +229,24 @@ def test_what_is_left_from_before_is_named(world, screen, desktop):
     assert world.control("share", "--detach").stdout.endswith(
         "Still in force: masked: 3,3,4,4. 'vitrinectl share --detach --mask none' takes it back.\n")
     world.control("share", "--detach", "--mask", "none")
+
+
+def test_several_sources_and_their_layout(world, screen, desktop):
+    """--multiple asks the picker for several, --layout lays them out, before and while they are shared; status names them all."""
+    screen.configure(streams=2, sizes=[(320, 200), (200, 300)])
+    said = world.control("share", "--detach", "--multiple", "--layout", "row").stdout
+    assert "Sharing: monitor" in said and desktop.get("Layout") == "row" and screen.get("LastStart")["multiple"]
+    desktop.wait_until("Sources", lambda sources: len(sources) == 2 and all("pixel-size" in one for one in sources))
+    assert desktop.get("Size") == (520, 300)
+    words = world.control("status").stdout
+    assert re.search(r"^Layout +row$", words, re.M) and "monitor, 320x200 and monitor, 200x300" in words
+    told = json.loads(world.control("status", "--json").stdout)
+    assert told["layout"] == "row" and [one["pixel-size"] for one in told["sources"]] == [[320, 200], [200, 300]]
+    assert world.control("share", "--detach", "--layout", "grid").stdout.endswith("Changed: layout grid.\n")
+    assert desktop.get("Layout") == "grid"
+    done = world.control("share", "--detach", "--layout", "row", check=False)
+    assert done.returncode == DONE and desktop.get("Layout") == "row"
+    desktop.set("Layout", "s", "grid")
 
 
 @pytest.mark.parametrize("cursor, mode", [("hidden", 1), ("embedded", 2), ("metadata", 4)])
