@@ -21,7 +21,7 @@ import measure
 import table
 from budgets import Budgets, growth, verdict
 from sides import GStreamer, Vitrine
-from workload import FULL_HD, UHD, WORKLOADS, Workload
+from workload import FULL_HD, STILL_SET, UHD, WORKLOADS, Workload
 
 SIDES = (Vitrine, GStreamer)
 PARTS = ("compare", "floors", "busy", "idle", "memory", "capture", "starts", "growth")
@@ -115,6 +115,7 @@ class Bench:
         seconds = 10
         found = {
             "idle": measure.idle(self._world, seconds), "still": measure.still(self._world, Vitrine, seconds),
+            "still, 4 sources": measure.still(self._world, Vitrine, seconds, STILL_SET),
             "still, GStreamer": measure.still(self._world, GStreamer, seconds),
         }
         self.budgets.judge_idle(found)
@@ -124,7 +125,11 @@ class Bench:
         return {name: measure.memory_by_part(self._world, name) for name in ("idle", *measure.MEMORY)}
 
     def _capture(self):
-        kinds = {"partial damage": Workload("partial", "moving", fps=60), "full motion": Workload("full", "video", fps=60)}
+        kinds = {
+            "partial damage": Workload("partial", "moving", fps=60), "full motion": Workload("full", "video", fps=60),
+            "partial damage, 4 sources": Workload("partial", "moving", fps=60, sources=4),
+            "full motion, 4 sources": Workload("full", "video", fps=60, sources=4),
+        }
         found = {name: [] for name in kinds}
         for _ in range(self._chosen.rounds):
             for name, workload in kinds.items():

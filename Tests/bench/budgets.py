@@ -62,7 +62,7 @@ class Budgets:
 
     def judge_idle(self, found):
         self._judge("resident memory, idle", found["idle"]["resident"], 12, " MB")
-        for name in ("idle", "still"):
+        for name in ("idle", "still", "still, 4 sources"):
             self._judge(f"{name}: CPU in 10 s", found[name]["cpu"], 1, " ms")
             self._judge(f"{name}: wake-ups in 10 s", sum(found[name]["wakeups"].values()), 0)
         self._judge("still: luma after two seconds", found["still"]["sharpness"], 40, " dB", least=True)

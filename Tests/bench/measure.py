@@ -176,7 +176,7 @@ def cost(world, workload, seconds, readers=1, **options):
     with world.showing(**workload.settings):
         side = Vitrine(world.session, world.screen, workload, readers, **options)
         drain = Drain(side.descriptors)
-        world.wait_for_frames(max(2, round(WARM_UP * workload.fps)))
+        world.wait_for_frames(max(2, round(WARM_UP * workload.fps * workload.sources)))
         before = side.statistics
         window = Window(world, Meter(side.pid))
         time.sleep(seconds)
@@ -226,10 +226,10 @@ def idle(world, seconds):
     return {"cpu": window.cpu * 1e3, "wakeups": window.woken, **memory}
 
 
-def still(world, side_class, seconds):
-    """The same, while a screen is shared that stands still."""
-    with world.showing(**STILL.settings):
-        side = side_class(world.session, world.screen, STILL)
+def still(world, side_class, seconds, workload=STILL):
+    """The same, while a screen is shared that stands still, or several."""
+    with world.showing(**workload.settings):
+        side = side_class(world.session, world.screen, workload)
         reader = Reader(side.descriptors[0], world.path())
         if side_class is Vitrine:
             wait_until(lambda: reader.begun, "the first picture")
@@ -241,7 +241,8 @@ def still(world, side_class, seconds):
         reader.stop()
         side.end()
     try:
-        sharpness = _sharpness(reader, 2)
+        # Of several sources there is no one picture to compare with.
+        sharpness = _sharpness(reader, 2) if workload.sources == 1 else None
     finally:
         reader.path.unlink()
     return {"cpu": window.cpu * 1e3, "wakeups": window.woken, "sent": window.sent, "sharpness": sharpness, **memory}
@@ -308,7 +309,7 @@ def capture_only(world, workload, seconds):
     """A broadcast without a reader: CPU as a share of one core, memory."""
     with world.showing(**workload.settings):
         side = Vitrine(world.session, world.screen, workload, readers=0)
-        world.wait_for_frames(max(2, round(WARM_UP * workload.fps)))
+        world.wait_for_frames(max(2, round(WARM_UP * workload.fps * workload.sources)))
         meter = Meter(side.pid)
         window = Window(world, meter)
         time.sleep(seconds)

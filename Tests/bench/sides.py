@@ -27,7 +27,7 @@ class Vitrine:
         self.track = self.agent.desktop
         self.subscriptions = [self.track.subscribe() for _ in range(readers)]
         self.descriptors = [one.take() for one in self.subscriptions]
-        self.agent.set_screen_share(True, wait=True, cursor="hidden", preset=workload.preset, **options)
+        self.agent.set_screen_share(True, wait=True, cursor="hidden", preset=workload.preset, multiple=workload.sources > 1, **options)
 
     @property
     def statistics(self):

@@ -18,13 +18,19 @@ class Workload:
     preset: str = "h1080p"
     bitrate: int = 4_000_000
     """Bit/s of both sides."""
+    sources: int = 1
+    """1, 2 or 4, which together have the size, and are composed."""
     budget: float | None = None
     """CPU time per frame as a share of GStreamer's."""
 
     @property
     def settings(self):
         """The test screen's settings."""
-        return {"workload": self.content, "fps": self.fps, "size": self.size, "damage": self.damage}
+        settings = {"workload": self.content, "fps": self.fps, "size": self.size, "damage": self.damage}
+        if self.sources > 1:
+            columns, rows = 2, self.sources // 2
+            settings |= {"streams": self.sources, "sizes": [(self.size[0] // columns, self.size[1] // rows)] * self.sources}
+        return settings
 
     @property
     def has_latency_budget(self):
@@ -45,3 +51,4 @@ WORKLOADS = {one.name: one for one in (
     Workload("video-2160p", "video", size=UHD, preset="h2160p", bitrate=14_000_000),
 )}
 STILL = Workload("still", "still")
+STILL_SET = Workload("still set", "still", sources=4)

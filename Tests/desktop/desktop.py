@@ -120,6 +120,8 @@ class Desktop:
         self._monitors = monitors
         self._settings = settings
         self.hand = Hand(self)
+        self.windows = {}
+        """The programs of the windows that were opened, by title."""
         self._clients = []
         self._agents = 0
 
@@ -229,6 +231,7 @@ class Desktop:
         """A still window that fills a monitor with one colour, and a line of text in its corner."""
         window = self.start(f"window-{title}", ["foot", f"--title={title}", "--override=locked-title=yes", f"--override=colors.background={colour}",
                                                 "sh", "-c", f"printf '\\033[?25l{title}'; exec sleep 100000"])
+        self.windows[title] = window
         wait_until(lambda: self._alive(window) and any(w["title"] == title for w in self.hand("windows")), f"the window {title}", every=0.1)
         self.hand("place_window", title=title, monitor=monitor)
         width, height = self.stage[monitor][2:]

@@ -7,6 +7,7 @@ from gi.repository import GLib
 
 import peers
 import picture
+from arrangement import arranged
 from harness import ERROR, BusError, options
 from processes import wait_until
 
@@ -84,6 +85,59 @@ def test_a_window_instead_of_a_monitor(desktop, agent, tmp_path):
     picture = picture_of(track, tmp_path)
     middle = picture[picture.shape[0] // 4:, picture.shape[1] // 4:].reshape(-1, 3).mean(axis=0)
     assert abs(middle - (0, 128, 128)).max() < 10
+
+
+def share_several(desktop, agent, *choices, page=None, **given):
+    """A share of several sources that the person chooses in the picker, all of them of one page: GNOME's forgets those of another."""
+    pending = begin(agent, multiple=True, preset="native", **given)
+    desktop.hand.wait_for_picker()
+    if page is not None:
+        desktop.hand.wait("picker_page", name=page)
+    for choice in choices:
+        desktop.hand.wait("picker_choose", **choice)
+    desktop.hand.wait("picker_press", label="Share")
+    desktop.hand.wait_for_no_picker()
+    pending.wait()
+    track = agent.desktop
+    track.wait_until("Sources", lambda sources: len(sources) == len(choices) and all("pixel-size" in one for one in sources))
+    return track
+
+
+def parts_of(track, tmp_path, layout, name):
+    """Each source with what is in its place of a recording that is made now."""
+    sources = track.get("Sources")
+    whole, places = arranged([one["pixel-size"] for one in sources], layout)
+    track.wait_until("Size", whole)
+    image = picture_of(track, tmp_path, name)
+    assert image.shape[:2] == whole[::-1]
+    return [(source, image[y:y + height, x:x + width]) for source, (x, y, width, height) in zip(sources, places)]
+
+
+@pytest.mark.parametrize("layout", ["grid", "row"])
+def test_two_monitors_in_one_picture(desktop, agent, tmp_path, layout):
+    """The person chooses both monitors: each is in its place as the shell shows it. One share ends with one click."""
+    agent.desktop.set("Layout", "s", layout)
+    track = share_several(desktop, agent, {"index": 0}, {"index": 1})
+    assert [one["type"] for one in track.get("Sources")] == [MONITOR, MONITOR]
+    for source, part in parts_of(track, tmp_path, layout, "monitors.webm"):
+        assert difference(part, desktop.screenshot_of(monitor=0 if source["position"][0] == 0 else 1)) < 6
+    mark = agent.mark()
+    desktop.hand.stop_sharing()
+    assert track.wait_for_signal("BroadcastFinished", since=mark).value[0] == "ended-by-desktop"
+    assert names_since(agent, mark) == ["BroadcastFinished"]
+    desktop.hand.wait_for_no_indicator()
+
+
+def test_two_windows_in_one_picture(desktop, agent, tmp_path):
+    """The person chooses two windows: both are in the picture. With the first that is closed this desktop ends the session, and so all of it."""
+    track = share_several(desktop, agent, {"name": "teal"}, {"name": "crimson"}, page="Window")
+    parts = [part for _, part in parts_of(track, tmp_path, "grid", "windows.webm")]
+    teal, crimson = sorted((part[part.shape[0] // 4:, part.shape[1] // 4:].reshape(-1, 3).mean(axis=0) for part in parts), key=lambda colour: colour[0])
+    assert abs(teal - (0, 128, 128)).max() < 10 and abs(crimson - (192, 32, 32)).max() < 10
+    mark = agent.mark()
+    desktop.processes.end(desktop.windows["teal"])
+    assert track.wait_for_signal("BroadcastFinished", since=mark).value[0] == "ended-by-desktop"
+    assert (track.state, track.get("Sources")) == ("listening", [])
 
 
 def test_windows_only_are_offered_when_only_they_are_asked_for(desktop, agent):
