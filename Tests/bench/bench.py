@@ -96,7 +96,7 @@ class Bench:
         found = {workload.name: {"copy": [], "libvpx": []} for workload in self._chosen.workloads}
         for _ in range(self._chosen.rounds):
             for workload in self._chosen.workloads:
-                copying, encoding = floor.measure(workload, 60)
+                copying, encoding, _ = floor.measure(workload, 60)
                 found[workload.name]["copy"].append(copying)
                 found[workload.name]["libvpx"].append(encoding)
         return found

@@ -13,7 +13,7 @@ import sys
 import pytest
 
 import measure
-from sides import GStreamer, Vitrine
+from sides import Vitrine
 from workload import STILL, WORKLOADS, Workload
 
 SECONDS = 3
@@ -22,9 +22,9 @@ TRIES = 4
 SPEED = -14
 # CPU time of a frame, as a share of libvpx's, and luma in dB. Usual are 0.2, 0.7, 1.0 and 1.05; more where pictures are coalesced.
 LIMITS = {"repeats": (0.35, 38), "typing": (0.95, 38), "scrolling": (1.7, 28), "video": (1.7, 34)}
-# CPU time of a frame without a reader, as multiples of a bare copy of the picture, which is 8 MB.
+# CPU time of a frame without a reader, as multiples of a bare copy of the picture, which is 8 MB. Usual are 0.4 and 1.1.
 PARTIAL, FULL = Workload("partial", "moving", fps=60), Workload("full", "video", fps=60)
-CAPTURE_LIMITS = {PARTIAL: 0.8, FULL: 2.2}
+CAPTURE_LIMITS = {PARTIAL: 0.8, FULL: 1.7}
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_a_frame_costs_no_more_than_its_budget(world, floor, name):
 
     def share():
         run = measure.run(world, Vitrine, workload, SECONDS)
-        _, alone = floor.measure(workload, 60, SPEED)
+        _, alone, _ = floor.measure(workload, 60, SPEED)
         say(f"{name}: {run.cpu:.2f} ms a frame, libvpx alone {alone:.2f}: {run.cpu / alone:.2f} of at most {limit}; {run.psnr:.1f} dB")
         # Sharpness is no matter of who else wants the cores.
         assert run.psnr >= sharpness
@@ -64,7 +64,7 @@ def test_a_frame_costs_no_more_than_its_budget(world, floor, name):
 
 def test_a_still_screen_costs_nothing(world, floor):
     """Not the tenth part of encoding one picture, in five seconds; and two seconds after it began to stand still it is sharp."""
-    _, alone = floor.measure(STILL, 10, SPEED)
+    _, alone, _ = floor.measure(STILL, 10, SPEED)
     found = measure.still(world, Vitrine, 5)
     say(f"still: {found['cpu']:.2f} ms, libvpx alone {alone:.2f} a frame; woken: {found['wakeups']}; {found['sharpness']:.1f} dB")
     assert found["cpu"] <= alone / 10
@@ -73,7 +73,7 @@ def test_a_still_screen_costs_nothing(world, floor):
 
 
 def test_an_idle_agent_costs_nothing(world, floor):
-    _, alone = floor.measure(STILL, 10, SPEED)
+    _, alone, _ = floor.measure(STILL, 10, SPEED)
     found = measure.idle(world, 5)
     say(f"idle: {found['cpu']:.2f} ms; woken: {found['wakeups']}; {found['resident']:.1f} MB")
     assert found["cpu"] <= alone / 10
@@ -120,14 +120,17 @@ def test_without_a_reader_pixels_are_touched_once(world, floor, workload):
     assert least(share, limit) <= limit
 
 
-def test_a_frame_is_sooner_with_its_reader_than_of_gstreamer(world):
-    """Nothing waits for a timer on its way."""
-    def share():
-        ours, theirs = (measure.run(world, side, WORKLOADS["typing"], SECONDS, compares=False).latency[0] for side in (Vitrine, GStreamer))
-        say(f"typing: half of the frames within {ours:.1f} ms, of GStreamer's {theirs:.1f}")
-        return ours / theirs
+def test_a_frame_waits_for_no_timer(world, floor):
+    """Half of them are with the reader within a few times what libvpx takes for one, on the same machine, as busy as it is."""
+    limit = 2.5
 
-    assert least(share, 1) <= 1
+    def share():
+        took = measure.run(world, Vitrine, WORKLOADS["typing"], SECONDS, compares=False).latency[0]
+        *_, alone = floor.measure(WORKLOADS["typing"], 60, SPEED)
+        say(f"typing: half of the frames within {took:.1f} ms, libvpx alone {alone:.1f}: {took / alone:.2f} of at most {limit}")
+        return took / alone
+
+    assert least(share, limit) <= limit
 
 
 def say(line):
