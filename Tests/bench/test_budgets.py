@@ -63,13 +63,14 @@ def test_a_frame_costs_no_more_than_its_budget(world, floor, name):
 
 
 def test_a_still_screen_costs_nothing(world, floor):
-    """Not the tenth part of encoding one picture, in five seconds; and two seconds after it began to stand still it is sharp."""
+    """Not the tenth part of encoding one picture, in five seconds; and two seconds after it came it is sharp."""
     _, alone, _ = floor.measure(STILL, 10, SPEED)
     found = measure.still(world, Vitrine, 5)
     say(f"still: {found['cpu']:.2f} ms, libvpx alone {alone:.2f} a frame; woken: {found['wakeups']}; {found['sharpness']:.1f} dB")
     assert found["cpu"] <= alone / 10
     assert sum(found["wakeups"].values()) <= 2
-    assert found["sharpness"] >= 40
+    # Usual are 46; 41 where nothing is refined.
+    assert found["sharpness"] >= 43
 
 
 def test_an_idle_agent_costs_nothing(world, floor):

@@ -20,13 +20,15 @@ class Workload:
     """Bit/s of both sides."""
     sources: int = 1
     """1, 2 or 4, which together have the size, and are composed."""
+    stands: bool = False
+    """Whether the first picture is all there is."""
     budget: float | None = None
     """CPU time per frame as a share of GStreamer's."""
 
     @property
     def settings(self):
         """The test screen's settings."""
-        settings = {"workload": self.content, "fps": self.fps, "size": self.size, "damage": self.damage}
+        settings = {"workload": self.content, "fps": self.fps, "size": self.size, "damage": self.damage, "manual": self.stands}
         if self.sources > 1:
             columns, rows = 2, self.sources // 2
             settings |= {"streams": self.sources, "sizes": [(self.size[0] // columns, self.size[1] // rows)] * self.sources}
@@ -50,5 +52,6 @@ WORKLOADS = {one.name: one for one in (
     Workload("video", "video", budget=0.75),
     Workload("video-2160p", "video", size=UHD, preset="h2160p", bitrate=14_000_000),
 )}
-STILL = Workload("still", "still")
+# Of text: nothing else shows so well how sharp it is.
+STILL = Workload("still", "typing", stands=True)
 STILL_SET = Workload("still set", "still", sources=4)
