@@ -39,8 +39,6 @@ def test_the_mark_in_the_panel_stops_the_share(desktop_with_marks):
     """The mark is in the panel while something is shared; a click opens its menu, a click on Stop ends the share, and the mark goes."""
     desktop = desktop_with_marks
     agent = share(desktop)
-    # What changes while the panel still reads the mark for the first time must not lose it.
-    reader = agent.desktop.subscribe()
     desktop.hand.wait("evaluate", script=f"{LABELS}.includes('Stop sharing')")
     labels = desktop.hand("evaluate", script=LABELS)
     assert labels[0].startswith("exe:") and labels[0].endswith(" · Monitor, 1280×720 · “\u2068lesson\u2069”") and labels[2] == "Mute"
@@ -52,7 +50,6 @@ def test_the_mark_in_the_panel_stops_the_share(desktop_with_marks):
     desktop.hand("click", x=x, y=y)
     finished = agent.desktop.wait_for_signal("BroadcastFinished", since=mark)
     assert finished.value[0] == "stopped"
-    reader.close()
     wait_until(lambda: not desktop.hand("evaluate", script=MARKS), "the mark gone", every=0.2)
 
 
