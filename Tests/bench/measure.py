@@ -363,8 +363,8 @@ def later_key_frames(world, count):
                 return next((arrived for arrived, _, is_key in reader.packets() if is_key and arrived > since), None)
 
             found.append((wait_until(answer, "the key frame") - requested) / 1e6)
-            # Requests that come soon after a key frame wait for the next one.
-            world.wait_for_frames(world.sent + 9)
+            # Requests that come within half a second of a key frame wait until that is over.
+            world.wait_for_frames(world.sent + 20)
         reader.stop()
         side.end()
     return found
