@@ -13,10 +13,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+from gi.repository import GLib
+
 from harness import BIN, PORTAL, SERVICE, Agent, Client, libexec, program
 from processes import NotInTime, Processes, wait_until
 
 HAND = Path(__file__).with_name("hand.py")
+DISPLAY_CONFIG = ("org.gnome.Mutter.DisplayConfig", "/org/gnome/Mutter/DisplayConfig", "org.gnome.Mutter.DisplayConfig")
 
 # No hot corner: the hand's pointer goes through it. No animations: a click must not meet a panel that still moves.
 SETTINGS = """[org/gnome/desktop/interface]
@@ -178,9 +181,9 @@ class Desktop:
         self.client = self.new_client()
         # The shell asks logind for its session.
         self.start("logind", ["/usr/bin/python3", "-m", "dbusmock", "--system", "--template", "logind"])
-        system = Client(system_address)
-        self._clients.append(system)
-        wait_until(lambda: system.owner("org.freedesktop.login1"), "an owner of org.freedesktop.login1")
+        self.system = Client(system_address)
+        self._clients.append(self.system)
+        wait_until(lambda: self.system.owner("org.freedesktop.login1"), "an owner of org.freedesktop.login1")
         self.start("pipewire", ["pipewire"])
         wait_until((run / "pipewire-0").exists, "PipeWire's socket")
         self.start("wireplumber", ["wireplumber"])
@@ -242,6 +245,20 @@ class Desktop:
 
         wait_until(placed, f"the window {title} on monitor {monitor}", every=0.1)
         return window
+
+    def monitors(self):
+        """The monitors, each with its connector, the size of its one mode, and the scales that this mode can have."""
+        _, monitors, _, _ = self.client.call(*DISPLAY_CONFIG, "GetCurrentState")
+        return [(names[0], tuple(modes[0][1:3]), modes[0][5]) for names, modes, _ in monitors]
+
+    def arrange(self, *places):
+        """Lays the monitors out, as the settings do; of each that stays on: its index, x, y, scale and transform."""
+        serial, monitors, _, _ = self.client.call(*DISPLAY_CONFIG, "GetCurrentState")
+        logical = [(x, y, scale, transform, place == 0, [(monitors[index][0][0], monitors[index][1][0][0], {})])
+                   for place, (index, x, y, scale, transform) in enumerate(places)]
+        # Temporarily, as a click on Apply does before it is kept.
+        self.client.call(*DISPLAY_CONFIG, "ApplyMonitorsConfig", GLib.Variant("(uua(iiduba(ssa{sv}))a{sv})", (serial, 1, logical, {})))
+        self.stage = self.hand("monitors")
 
     def screenshot(self):
         """The whole stage as an array (row, column, channel), as the shell itself sees it."""
