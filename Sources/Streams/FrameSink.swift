@@ -294,7 +294,7 @@ extension FrameMessage {
                     var header = msghdr()
                     (header.msg_iov, header.msg_iovlen) = (part, 1)
                     if descriptor != nil {
-                        (header.msg_control, header.msg_controllen) = (UnsafeMutableRawPointer(passed), MemoryLayout<Passed>.stride)
+                        (header.msg_control, header.msg_controllen) = (UnsafeMutableRawPointer(passed), MemoryLayout<Passed>.size)
                     }
                     while sendmsg(socket, &header, Int32(MSG_DONTWAIT | MSG_NOSIGNAL)) < 0 {
                         if errno != EINTR { return errno }

@@ -77,6 +77,11 @@ final class StreamWriter {
         pthread_sigmask(SIG_BLOCK, &mask, nil)
     }
 
+    deinit {
+        // Of a stream that was not ended before the thread: these know its encoding, which has the stream.
+        for output in outputs.values { (output.watch, output.patience) = (nil, nil) }
+    }
+
     func handle(_ command: WriterCommand) {
         switch command {
         case .addEncoding(let id, let encoder, let pool, let codec): encodings[id] = Encoding(encoder, pool, codec)

@@ -117,7 +117,9 @@ extension AllCaptureTests {
                 }
             }
             try stage.wait("the events") { sizes().last == PixelSize(width: 1_279, height: 719) && sizes().count >= 5 }
-            #expect(!stage.events.contains(.paused(id: 1)))
+            // Under a sanitizer all takes so long that it is a pause, and is told as one.
+            let isSlow = getenv("ASAN_OPTIONS") != nil || getenv("TSAN_OPTIONS") != nil
+            #expect(isSlow || !stage.events.contains(.paused(id: 1)))
         }
 
         // Faults: B20

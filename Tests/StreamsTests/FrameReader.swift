@@ -153,7 +153,7 @@ final class FrameReader {
                 return withUnsafeMutablePointer(to: &part) { part in
                     var header = msghdr()
                     (header.msg_iov, header.msg_iovlen) = (part, 1)
-                    (header.msg_control, header.msg_controllen) = (UnsafeMutableRawPointer(passed), MemoryLayout<Passed>.stride)
+                    (header.msg_control, header.msg_controllen) = (UnsafeMutableRawPointer(passed), MemoryLayout<Passed>.size)
                     return recvmsg(raw, &header, Int32(MSG_CMSG_CLOEXEC))
                 }
             }
