@@ -71,6 +71,7 @@ public final class Agent {
         (self.connection, loop) = (connection, connection.loop)
         descriptions = try Descriptions()
         server = ObjectServer(connection)
+        connection.limitErrorName = ErrorName.limitExceeded.dbusName
         clients = Clients(connection)
         portal = ScreenCastPortal(connection)
         captures = Captures(on: connection.loop)

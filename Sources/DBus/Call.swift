@@ -87,7 +87,7 @@ public final class Call {
         guard !isAnswered else { return log.error("\(interface).\(member) was answered twice.") }
         isAnswered = true
         guard isReplyWanted, connection.isConnected else { return }
-        try connection.send(try make())
+        try connection.answer(sender, try make())
     }
 }
 
@@ -119,7 +119,7 @@ extension Call {
     static func refuse(_ message: Message, on connection: Connection, _ name: String, _ text: String) {
         guard message.wantsReply, let sender = message.sender, let name = InterfaceName(name) else { return }
         do throws(DBusError) {
-            try connection.send(try Message.error(to: sender, serial: message.serial, name: name, text: text))
+            try connection.answer(sender, try Message.error(to: sender, serial: message.serial, name: name, text: text))
         } catch {
             log.debug("A call of \(sender) could not be refused: \(error)")
         }

@@ -12,6 +12,8 @@ public final class Connection {
     public let uniqueName: BusName
     /// Called once when the bus goes away, after every pending call has failed. Not called for ``close()``.
     public var onDisconnect: (() -> Void)?
+    /// What the error is called with which calls are refused that cost more than a client may.
+    public var limitErrorName = StandardError.limitsExceeded
     /// Called when a name that ``requestName(_:_:)`` got is taken away, or was released.
     public var onNameLost: ((BusName) -> Void)?
 
@@ -21,6 +23,7 @@ public final class Connection {
     var serve: ((Message) -> Bool)?
 
     private let transport: Transport
+    private var allowances = Allowances()
     private var pending: [UInt32: PendingCall] = [:]
     private(set) lazy var signals = SignalRouter(self)
 
@@ -66,8 +69,14 @@ public final class Connection {
         }
     }
 
-    /// Sends a reply, or a call that wants none.
-    func send(_ message: Message) throws(DBusError) { try transport.send(message) }
+    /// Sends a reply or an error.
+    func answer(_ client: BusName, _ message: Message) throws(DBusError) {
+        try transport.send(message)
+        guard allowances.charge(client, bytes: message.byteCount) else { return }
+        // It lies behind all answers, and every library answers it by itself; an error will do as well.
+        let ping = MethodCall(destination: client, path: "/", interface: StandardInterfaces.peerName, member: "Ping")
+        call(ping, timeout: nil) { [weak self] _ in self?.allowances.restore(client) }
+    }
 
     // MARK: Calls
 
@@ -112,7 +121,6 @@ public final class Connection {
     public func callAndWait(_ call: MethodCall, timeout: Duration? = .seconds(30)) throws(DBusError) -> [Value] {
         var result: Result<[Value], DBusError>?
         let pendingCall = self.call(call, timeout: timeout) { result = $0 }
-        transport.deliverAgain()
         _ = loop.run(until: { result != nil })
         pendingCall.cancel()
         guard let result else { throw .timedOut(call.member.text) }
@@ -142,8 +150,17 @@ public final class Connection {
     }
 
     private func receiveCall(_ message: Message) {
-        if let serve, serve(message) { return }
-        Call.refuse(message, on: self, StandardError.unknownObject, "This connection has no objects.")
+        guard let sender = message.sender else { return }
+        switch allowances.verdict(on: sender, backlog: transport.queuedBytes) {
+        case .serve:
+            if let serve, serve(message) { return }
+            Call.refuse(message, on: self, StandardError.unknownObject, "This connection has no objects.")
+        case .refuse:
+            Call.refuse(
+                message, on: self, limitErrorName,
+                "Too much was answered and not read: read it, and answer calls of org.freedesktop.DBus.Peer; then call again.")
+        case .ignore: break
+        }
     }
 
     /// What the library says itself; it lets nobody else use that interface.

@@ -19,6 +19,15 @@ final class Message {
         self.init(owning: made)
     }
 
+    /// Its size as it is sent; of one that was sent, for that gives it its serial number.
+    var byteCount: Int {
+        var bytes: UnsafeMutablePointer<CChar>?
+        var count: Int32 = 0
+        guard dbus_message_marshal(raw, &bytes, &count) != 0 else { return 0 }
+        dbus_free(bytes)
+        return Int(count)
+    }
+
     static func methodCall(_ call: MethodCall) throws(DBusError) -> Message {
         let message = try Message(
             dbus_message_new_method_call(call.destination.text, call.path.text, call.interface.text, call.member.text))

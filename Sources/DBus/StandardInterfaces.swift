@@ -5,6 +5,7 @@ import CDBus
 ///
 /// Spec: <https://dbus.freedesktop.org/doc/dbus-specification.html#standard-interfaces>
 struct StandardInterfaces {
+    static let peerName: InterfaceName = "org.freedesktop.DBus.Peer"
     static let propertiesName: InterfaceName = "org.freedesktop.DBus.Properties"
     static let objectManagerName: InterfaceName = "org.freedesktop.DBus.ObjectManager"
 

@@ -50,6 +50,9 @@ final class Transport {
     /// Whether the bus is still there, as far as is known.
     var isConnected: Bool { raw.map { dbus_connection_get_is_connected($0) != 0 } ?? false }
 
+    /// What the bus has not taken yet.
+    var queuedBytes: Int { raw.map { dbus_connection_get_outgoing_size($0) } ?? 0 }
+
     /// Queues a message; the loop writes it.
     ///
     /// - Returns: its serial number.
@@ -70,15 +73,6 @@ final class Transport {
         while let raw, dbus_connection_has_messages_to_send(raw) != 0 {
             let left = (deadline - .now).nanoseconds / 1_000_000
             guard left > 0, dbus_connection_read_write(raw, Int32(clamping: left)) != 0 else { return }
-        }
-    }
-
-    /// Delivers what has come even when the delivery that was scheduled before is stuck below a nested run of the loop.
-    func deliverAgain() {
-        loop.later { [weak self] in
-            // That one may not run before the nested run ends: it must not keep others from being scheduled.
-            self?.isDeliveryScheduled = false
-            self?.deliver()
         }
     }
 

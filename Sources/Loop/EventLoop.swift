@@ -230,11 +230,8 @@ public final class EventLoop {
     }
 
     private func runDeferred() {
-        while !deferred.isEmpty {
-            let bodies = deferred
-            deferred = []
-            for body in bodies { body() }
-        }
+        // One at a time: who runs the loop anew must not keep the others from it.
+        while !deferred.isEmpty { deferred.removeFirst()() }
     }
 
     private func rebuildPollSet() {

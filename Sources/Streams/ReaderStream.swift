@@ -55,6 +55,9 @@ public final class ReaderStream {
         group?.send(.finish(id))
     }
 
+    /// Whoever could write it has gone, and tells nothing any more.
+    func abandon() { group = nil }
+
     func noteStart(_ size: PixelSize, epoch: Instant) {
         (self.size, self.epoch) = (size, epoch)
         events(.started)

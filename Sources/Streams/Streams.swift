@@ -67,6 +67,7 @@ public final class Streams {
     /// It waits for pictures that are being encoded. No event comes afterwards.
     public func shutdown() {
         isShutDown = true
+        for owner in owners.values { owner.stream.abandon() }
         owners = [:]
         for entry in resting { entry.timer.cancel() }
         resting = []

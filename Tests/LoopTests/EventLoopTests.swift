@@ -55,6 +55,21 @@ import Testing
         loop.after(.milliseconds(50)) { isOver = true }
         #expect(loop.run(until: { isOver }, timeout: Self.patience))
         #expect(calls == 1)
+        // They know each other.
+        watches = []
+    }
+
+    @Test func aCallThatRunsTheLoopKeepsNobodyFromIt() throws {
+        let loop = try EventLoop()
+        var (calls, inner, isOver) = (0, 0, false)
+        loop.later {
+            #expect(loop.run(until: { calls == 1 }, timeout: Self.patience))
+            inner = calls
+            isOver = true
+        }
+        loop.later { calls += 1 }
+        #expect(loop.run(until: { isOver }, timeout: Self.patience))
+        #expect(inner == 1)
     }
 
     @Test func runsTimersInOrderAndNotWhenCancelled() throws {

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from gi.repository import Gio, GLib
 
-from bus import Client
+from bus import BusError, Client
 from contract import declared
 from harness import DESKTOP_TRACK, OPTION_TYPES, PORTAL, ROOT, SERVICE
 from processes import wait_until
@@ -151,7 +151,7 @@ class Nonsense:
         if self.random.random() < 0.05:
             member = self.random.choice(["Frobnicate", "GetAll", "_", "A" * 255])
         message = Gio.DBusMessage.new_method_call(SERVICE, path, interface if self.random.random() < 0.95 else None, member)
-        message.set_body(body)
+        message.set_body(body or GLib.Variant("()", ()))
         if self.random.random() < 0.1:
             descriptors = Gio.UnixFDList.new()
             for _ in range(self.random.randrange(1, 4)):
@@ -370,6 +370,54 @@ def test_half_open_clients_and_raw_bytes(unharmed, me):
             assert me.get_all()
     for client in kept:
         client.close()
+
+
+def _calls(count, first):
+    """Calls with big answers, one after the other, as they are sent."""
+    kinds = [(ROOT, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects", None), (ROOT, "org.freedesktop.DBus.Introspectable", "Introspect", None),
+             (DESKTOP_TRACK, "org.freedesktop.DBus.Introspectable", "Introspect", None),
+             (DESKTOP_TRACK, "org.freedesktop.DBus.Properties", "GetAll", GLib.Variant("(s)", ("",)))]
+    parts = []
+    for index in range(count):
+        path, interface, member, body = kinds[index % len(kinds)]
+        message = Gio.DBusMessage.new_method_call(SERVICE, path, interface, member)
+        message.set_body(body or GLib.Variant("()", ()))
+        message.set_serial(first + index)
+        parts.append(message.to_blob(Gio.DBusCapabilityFlags.NONE))
+    return b"".join(parts)
+
+
+def test_clients_that_call_and_never_read(unharmed, me):
+    """Clients that call for big answers without end and read none of them are refused in time: the bus goes on to serve all others, the agent's memory stays."""
+    pid = unharmed.agent_process.pid
+    before = _held(pid)[1]
+    stuck = [_hello(str(unharmed.runtime_dir / "bus")) for _ in range(4)]
+    for turn in range(10):
+        for client in stuck:
+            client.sendall(_calls(800, 2 + 800 * turn))
+        # Behind all that was asked for so far.
+        assert me.get_all() and me.desktop.state == "idle"
+    assert _held(pid)[1] < before + 24 * 1024
+    me.set_screen_share(True, wait=True)
+    me.set_screen_share(False)
+    # What one of them finds when it reads at last.
+    found = b""
+    while select.select([stuck[0]], [], [], 1)[0]:
+        found += stuck[0].recv(1 << 20)
+    assert b"Error.LimitExceeded" in found and len(found) < 24 << 20
+    for client in stuck:
+        client.close()
+
+
+def test_a_client_that_reads_much(unharmed):
+    """However much a client asks for, it is served for as long as it reads."""
+    greedy = Sender(unharmed.bus_address)
+    for _ in range(60):
+        for _ in range(40):
+            greedy.call(Gio.DBusMessage.new_method_call(SERVICE, DESKTOP_TRACK, "org.freedesktop.DBus.Introspectable", "Introspect"))
+        wait_until(lambda: greedy.waiting == 0, "forty answers")
+    assert greedy.errors == set()
+    greedy.client.close()
 
 
 def test_odd_descriptors_and_readers(unharmed, me):
