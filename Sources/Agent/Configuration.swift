@@ -40,10 +40,10 @@ struct Configuration {
 
     /// What a file may set, as its manual has it.
     static let keys = [
-        "preset", "max-size", "fps", "bitrate", "sources", "cursor", "title", "allow", "persist", "restore-key", "indicator",
+        "preset", "max-size", "fps", "bitrate", "sources", "multiple", "cursor", "title", "allow", "persist", "restore-key", "indicator",
     ]
     /// What is refused in words of its own.
-    private static let unbuiltKeys = ["audio", "multiple"]
+    private static let unbuiltKeys = ["audio"]
 
     /// Takes the lines of one file in.
     ///
