@@ -36,6 +36,7 @@ let package = Package(
         .systemLibrary(name: "CDBus", pkgConfig: "dbus-1"),
         .systemLibrary(name: "CPipeWire", pkgConfig: "libpipewire-0.3"),
         .systemLibrary(name: "CVPX", pkgConfig: "vpx"),
+        .systemLibrary(name: "COpus", pkgConfig: "opus"),
         .systemLibrary(name: "CYUV"),
 
         layer("Loop", ["CLinux"]),
@@ -55,13 +56,17 @@ let package = Package(
         layer("Composition", ["Frames", "Loop"]),
         layer("Capture", ["Composition", "Frames", "Loop", "CPipeWire"]),
         layer("Encoding", ["Frames", "Loop", "CVPX", "CLinux"]),
+        layer("Sound", ["Loop", "CPipeWire", "COpus"]),
         layer("Matroska", []),
-        layer("Streams", ["Encoding", "Frames", "Matroska", "Loop", "CLinux"]),
+        layer("Streams", ["Encoding", "Sound", "Frames", "Matroska", "Loop", "CLinux"]),
         layer("Choices", ["Loop"]),
         layer("Indicator", ["DBus", "Loop"]),
         layer(
             "Agent",
-            ["Contract", "Choices", "Indicator", "Portal", "Capture", "Composition", "Streams", "Encoding", "Frames", "DBus", "Loop"]),
+            [
+                "Contract", "Choices", "Indicator", "Portal", "Capture", "Composition", "Sound", "Streams", "Encoding", "Frames", "DBus",
+                "Loop",
+            ]),
 
         program("vitrine-agent", ["Agent", "DBus", "Loop"]),
         program("vitrinectl", ["Contract", "Choices", "Matroska", "DBus", "Loop"]),
@@ -78,10 +83,11 @@ let package = Package(
         tests("CompositionTests", ["Composition", "Frames", "Loop"]),
         tests("CaptureTests", ["Capture", "Frames", "TestSupport", "Loop", "CAllocations", "CLinux", "CPipeWire"]),
         tests("EncodingTests", ["Encoding", "Frames", "Loop"]),
+        tests("SoundTests", ["Sound", "Loop", "CAllocations", "COpus"]),
         tests("MatroskaTests", ["Matroska"]),
-        tests("StreamsTests", ["Streams", "Encoding", "Frames", "Loop", "CLinux"]),
+        tests("StreamsTests", ["Streams", "Encoding", "Sound", "Frames", "Loop", "CLinux"]),
         tests("ChoicesTests", ["Choices", "Loop"]),
-        tests("AgentTests", ["Agent", "Contract", "DBus", "Loop"]),
+        tests("AgentTests", ["Agent", "Contract", "Sound", "DBus", "Loop"]),
         tests("ControlTests", ["vitrinectl", "Contract", "Matroska", "DBus", "Loop"]),
     ]
 )

@@ -6,6 +6,7 @@ import Frames
 import Indicator
 import Loop
 import Portal
+import Sound
 import Streams
 
 /// The agent of one desktop session: its tracks, and its own object on the bus.
@@ -44,6 +45,7 @@ public final class Agent {
     let portal: ScreenCastPortal
     let captures: Captures
     let streams: Streams
+    let sound: SoundService
     let choices: RememberedChoices
     /// What a share of the desktop track starts with.
     private(set) var defaults = TrackOptions()
@@ -76,6 +78,7 @@ public final class Agent {
         portal = ScreenCastPortal(connection)
         captures = Captures(on: connection.loop)
         streams = Streams(on: connection.loop)
+        sound = SoundService(on: connection.loop)
         choices = RememberedChoices(.ofUser)
         object = makeObject()
         indicator = Indicator(
@@ -89,6 +92,7 @@ public final class Agent {
             for track in self?.tracks ?? [] { track.clientLeft(name) }
             self?.updateIdleTimer()
         }
+        sound.onChanged = { [weak self] in self?.publish() }
         portal.onPropertiesChanged = { [weak self] _ in self?.publish() }
         screenLock = ScreenLock(on: connection.loop) { [weak self] in
             for track in self?.tracks ?? [] { track.updatePlaceholder() }
@@ -114,6 +118,7 @@ public final class Agent {
                 connection.flush()
                 captures.stop()
                 streams.shutdown()
+                sound.shutdown()
                 completion()
             }
         }
@@ -131,6 +136,23 @@ public final class Agent {
         for complaint in configuration.complaints { log.warning("\(complaint)") }
         defaults = configuration.options
         indicator?.mode = configuration.indicator
+    }
+
+    /// Goes on when it is known whether there is that sound: at once where none is asked for.
+    func whenSoundIsKnown(for mix: SoundMix, _ body: @escaping () -> Void) {
+        if mix == .none { body() } else { sound.look(body) }
+    }
+
+    /// The same, for options that were given.
+    func whenSoundIsKnown(for given: [String: Value], else standard: SoundMix, _ body: @escaping () -> Void) {
+        // A wrong value is refused later.
+        let mix = given["audio"].map { $0.asString.flatMap(SoundMix.init) ?? .none } ?? standard
+        whenSoundIsKnown(for: mix, body)
+    }
+
+    /// - Throws: `Unsupported`, with what is missing for it.
+    func checkSound(_ mix: SoundMix) throws(AgentError) {
+        if let fault = sound.devices.fault(of: mix) { throw .unsupported("\"audio\" \"\(mix)\"", fault) }
     }
 
     /// Whether the session is locked, or the machine goes to sleep: nobody is to see its screens.
@@ -252,7 +274,11 @@ public final class Agent {
         PublishedObject(
             Paths.agent, descriptions.agent, on: server,
             methods: [
-                "CreateTrack": { [weak self] call in self?.identified(call) { $0.handleCreateTrack(call, $1) } },
+                "CreateTrack": { [weak self] call in
+                    self?.whenSoundIsKnown(for: call.options(at: 0), else: .none) {
+                        self?.identified(call) { $0.handleCreateTrack(call, $1) }
+                    }
+                },
                 "SetScreenShare": { [weak self] call in self?.handleSetScreenShare(call) },
             ],
             properties: [
@@ -264,7 +290,9 @@ public final class Agent {
                 "AvailableCursorModes": property { .uint32($0.portal.properties?.cursorModes.rawValue ?? 0) },
                 "Presets": Property(get: { Preset.allAsValue }),
                 "DefaultOptions": property { $0.defaults.asValue },
-                "Capabilities": property { Capabilities.of($0.portal.properties) },
+                "Capabilities": Property(
+                    get: { [unowned self] in Capabilities.of(portal.properties, sound.devices) },
+                    refresh: { [weak self] completion in self?.sound.look(completion) }),
             ], isObjectManager: true)
     }
 
@@ -286,6 +314,10 @@ public final class Agent {
             // Checked now, though each start brings its own.
             _ = try StartOptions(&reader)
             try reader.finish()
+            try checkSound(options.audio)
+            if options.audio != .none, identity.isSandboxed {
+                throw .unsupported("\"audio\" \"\(options.audio)\"", "the desktop asks nobody whether a sandboxed program may listen")
+            }
             try options.checkPersistence(of: identity, onDesktopTrack: false)
             guard tracks.count(where: { $0.owner == call.sender }) < Agent.tracksPerClient else {
                 throw AgentError(.limitExceeded, "a client owns at most \(Agent.tracksPerClient) tracks: destroy one of them first")
@@ -335,13 +367,14 @@ private enum Capabilities {
         ("frames", true),
         ("crop", true), ("masks", true),
         ("multiple", true),
-        ("system-audio", false), ("microphone", false),
         ("window-exclusion", false),
     ]
 
     /// - Parameter portal: nil while none was seen: then nothing is said of what only it can answer.
-    static func of(_ portal: PortalProperties?) -> Value {
+    static func of(_ portal: PortalProperties?, _ sound: SoundDevices) -> Value {
         var all = own
+        all.append(("system-audio", sound.has(.system)))
+        all.append(("microphone", sound.has(.microphone)))
         if let portal {
             all.append(("persist", portal.version >= 4))
             all.append(("cursor-metadata", portal.cursorModes.contains(.metadata)))

@@ -5,6 +5,7 @@ import DBus
 import Encoding
 import Frames
 import Portal
+import Sound
 
 /// The keys of one `a{sv}`, taken out one by one: what is left over at the end was unknown.
 struct OptionReader {
@@ -60,6 +61,8 @@ struct TrackOptions: Equatable, Sendable {
     var cursor = CursorMode.embedded
     /// Whether the caller named the cursor mode, and did not just leave it at the default.
     var cursorIsExplicit = false
+    /// Which sound goes with the picture.
+    var audio = SoundMix.none
     var title = ""
     var allow: [String] = []
     var isDetached = false
@@ -111,6 +114,12 @@ struct TrackOptions: Equatable, Sendable {
         }
         if let flag = try reader.takeBool("multiple") { isMultiple = flag }
         if let mode = try reader.takeString("cursor") { try setCursor(mode) }
+        if let name = try reader.takeString("audio") {
+            guard let mix = SoundMix(rawValue: name) else {
+                throw .invalid("audio", "is \"\(name)\"; there are \(SoundMix.allCases.map(\.rawValue).joined(separator: ", "))")
+            }
+            audio = mix
+        }
         if let text = try reader.takeString("title") { title = try Self.checkTitle(text) }
         if let names = try reader.take("allow", "as", { $0.asArray?.allOrNone { $0.asString } }) {
             guard names.count <= TrackOptions.greatestAllowCount else { throw TrackOptions.tooManyAllowed }
@@ -171,7 +180,6 @@ struct TrackOptions: Equatable, Sendable {
     }
 
     private static func refuseUnbuilt(_ reader: inout OptionReader) throws(AgentError) {
-        try reader.takeChoice("audio", ["none", "system", "microphone", "both"], "this version carries no sound")
         try reader.takeDefault("excluded-windows", "au", [], "no desktop portal can leave windows out") {
             $0.asArray?.allOrNone { $0.asUInt32 }
         }
@@ -235,7 +243,7 @@ struct TrackOptions: Equatable, Sendable {
     var asValue: Value {
         var options: [String: Value] = [
             "preset": .string(preset.name), "sources": .uint32(sources), "multiple": .bool(isMultiple),
-            "cursor": .string(cursor.description), "title": .string(title),
+            "cursor": .string(cursor.description), "audio": .string(audio.rawValue), "title": .string(title),
             "allow": .array(of: "s", allow.map(Value.string)), "detached": .bool(isDetached), "persist": .string(persistence.rawValue),
             "restore-key": .string(restoreKey), "crop": crop.asValue, "masks": masks.asValue,
         ]
@@ -348,14 +356,5 @@ extension Array {
             result.append(transformed)
         }
         return result
-    }
-}
-
-extension OptionReader {
-    /// Takes a key that has names for values, of which only the first is possible here.
-    fileprivate mutating func takeChoice(_ key: String, _ names: [String], _ why: String) throws(AgentError) {
-        guard let name = try takeString(key) else { return }
-        guard names.contains(name) else { throw .invalid(key, "is \"\(name)\"; there are \(names.joined(separator: ", "))") }
-        if name != names[0] { throw .unsupported("\(key) \"\(name)\"", why) }
     }
 }

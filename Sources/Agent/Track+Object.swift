@@ -11,7 +11,12 @@ extension Track {
             path, agent.descriptions.track, on: agent.server,
             methods: [
                 "StartCapture": method(.manage) { track, call, _ in track.handleStartCapture(call) },
-                "StartBroadcast": method(.start) { track, call, identity in track.handleStartBroadcast(call, identity) },
+                "StartBroadcast": { [weak self] call in
+                    guard let self else { return }
+                    agent.whenSoundIsKnown(for: options.audio) {
+                        self.method(.start) { track, call, identity in track.handleStartBroadcast(call, identity) }(call)
+                    }
+                },
                 "SwitchSource": method(.manage) { track, call, identity in track.handleSwitchSource(call, identity) },
                 "StopBroadcast": method(.stop) { track, call, identity in track.handleStopBroadcast(call, identity) },
                 "StopCapture": method(.stop) { track, call, identity in
@@ -118,6 +123,7 @@ extension Track {
             var reader = OptionReader(call.options(at: 0))
             let start = try StartOptions(&reader)
             try reader.finish()
+            try agent.checkSound(options.audio)
             let starter = Starter(client: call.sender, identity: identity)
             try startBroadcast(start, by: starter, start.waits ? { error in call.answer(error) } : nil)
             if !start.waits { call.reply() }

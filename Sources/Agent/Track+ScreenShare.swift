@@ -5,12 +5,21 @@ import DBus
 extension Track {
     /// SetScreenShare(true): listens and opens the picker, joins a start that is under way, or applies live options.
     func share(_ call: Call, _ identity: Identity) {
+        if !isUnderWay { agent.readConfiguration() }
+        agent.whenSoundIsKnown(for: call.options(at: 1), else: isUnderWay ? .none : agent.defaults.audio) { [weak self] in
+            guard let self else { return }
+            whenSettled(call) { self.shareKnowingSound(call, identity) }
+        }
+    }
+
+    private var isUnderWay: Bool { machine.isChoosing || machine.isActive }
+
+    private func shareKnowingSound(_ call: Call, _ identity: Identity) {
         do throws(AgentError) {
             let given = call.options(at: 1)
             var reader = OptionReader(given)
             // A new share starts from the defaults, except for the properties: what was hidden stays hidden. One that runs goes on from what it has.
-            let isUnderWay = machine.isChoosing || machine.isActive
-            if !isUnderWay { agent.readConfiguration() }
+            let isUnderWay = isUnderWay
             var new = isUnderWay ? options : agent.defaults
             (new.crop, new.masks, new.layout) = (options.crop, options.masks, options.layout)
             try new.apply(&reader)
@@ -19,6 +28,7 @@ extension Track {
             // What the person has set holds for those programs for which it can.
             if given["persist"] != nil { try new.checkPersistence(of: identity, onDesktopTrack: true) }
             let waiter: ((AgentError?) -> Void)? = start.waits ? { [path] error in call.answer(error, [.objectPath(path)]) } : nil
+            if !isUnderWay { try agent.checkSound(new.audio) }
             if isUnderWay {
                 try checkLive(new, given)
                 options = new
@@ -61,6 +71,7 @@ extension Track {
         if new.sources != options.sources { frozen.append("sources") }
         if new.isMultiple != options.isMultiple { frozen.append("multiple") }
         if new.cursor != options.cursor { frozen.append("cursor") }
+        if new.audio != options.audio { frozen.append("audio") }
         if new.isDetached != options.isDetached { frozen.append("detached") }
         if new.persistence != options.persistence { frozen.append("persist") }
         if new.restoreKey != options.restoreKey { frozen.append("restore-key") }

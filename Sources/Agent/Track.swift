@@ -5,6 +5,7 @@ import Encoding
 import Frames
 import Indicator
 import Loop
+import Sound
 import Streams
 
 /// One share: its options, its state, its portal session, its subscriptions.
@@ -39,6 +40,9 @@ final class Track {
     let pool = FramePool()
     private(set) lazy var object = makeObject()
     private var pace: Pace?
+    /// What takes the sound while somebody is to hear it, and what keeps from the readers what was not meant for them.
+    private var sound: SoundService.FeedID?
+    private let soundGate = SoundGate()
     private var lastSubscription: UInt64 = 0
     private var start = StartInProgress()
     private var isSettling = false
@@ -62,6 +66,8 @@ final class Track {
         (self.path, self.options, self.agent, self.isDesktopTrack) = (path, options, agent, isDesktopTrack)
         (self.owner, ownerIdentity) = (owner, identity)
         streams = agent.streams.openTrack(pool: pool, rates: options.asRates, precedence: Track.precedence(identity, isDesktopTrack))
+        streams.hasSound = options.audio != .none
+        streams.onSoundWanted = { [weak self] in self?.updateSound() }
         _ = object
         watchAllowed()
     }
@@ -236,6 +242,7 @@ final class Track {
             startedAt = wallClockMicroseconds()
             sharedBy = start.starter?.identity
             updatePlaceholder()
+            updateSound()
             pace = Pace(self)
             log.info("\(path): broadcast active; size=\(sentSize)")
             publish()
@@ -270,6 +277,7 @@ final class Track {
             "\(path): broadcast finished; reason=\(end.cause.reason) detail=\"\(end.detail)\" received=\(counts.received) "
                 + "delivered=\(counts.delivered) coalesced=\(counts.coalesced) footprint=\(counts.footprint)")
         broadcast = nil
+        updateSound()
         startedAt = 0
         if end.cause.isFault { lastError = (end.asError.name.dbusName, end.asError.message) }
         // Those that end with the broadcast end on its last picture, the others then get the placeholder.
@@ -300,6 +308,7 @@ final class Track {
     func setMuted(_ muted: Bool) {
         isMuted = muted
         updatePlaceholder()
+        updateSound()
         log.info("\(path): \(muted ? "muted" : "unmuted")")
         publish()
     }
@@ -309,6 +318,7 @@ final class Track {
     /// - Parameter completion: called when all of it follows: no picture shows any more what the options hide.
     func applyOptions(_ completion: @escaping () -> Void = {}) {
         streams.rates = options.asRates
+        streams.hasSound = options.audio != .none
         watchAllowed()
         agent.captures.setLayout(options.layout, of: pool)
         agent.captures.setView(options.view, of: pool) { [self] in
@@ -324,6 +334,18 @@ final class Track {
 
     /// Readers get the placeholder while there is no broadcast, or nobody is to see it.
     func updatePlaceholder() { streams.showsPlaceholder = isMuted || !machine.isActive || agent.isScreenLocked }
+
+    /// Takes sound while there is a broadcast that is not muted, and somebody to hear it. A placeholder is no reason to stop.
+    private func updateSound() {
+        let isWanted = machine.isActive && !isMuted && options.audio != .none && streams.wantsSound
+        if isWanted, sound == nil, let inlet = streams.makeSoundInlet(soundGate) {
+            sound = agent.sound.open(options.audio, soundGate, deliver: inlet)
+        } else if !isWanted, let sound {
+            soundGate.close()
+            agent.sound.close(sound)
+            self.sound = nil
+        }
+    }
 
     func subscribe(
         _ options: SubscribeOptions, _ subscriber: BusName, _ identity: Identity
@@ -395,7 +417,7 @@ final class Track {
         guard machine.isActive, let broadcast else { return nil }
         let size = broadcast.wholeSize
         return SharedScreen(
-            key: path.text, source: broadcast.sourceName + (size.map { ", \($0.width)×\($0.height)" } ?? ""),
+            key: path.text, source: broadcast.sourceName + (size.map { ", \($0.width)×\($0.height)" } ?? "") + options.audio.addition,
             identity: (isDesktopTrack ? sharedBy : ownerIdentity)?.name ?? "unknown:", title: options.title,
             since: Int(startedAt / 1_000_000), readerCount: subscriptions.count, isMuted: isMuted)
     }
@@ -404,6 +426,18 @@ final class Track {
     var sentSize: PixelSize {
         guard machine.isActive, let size = broadcast?.pictureSize else { return PixelSize(width: 0, height: 0) }
         return size.fitted(into: options.effectiveMaxSize)
+    }
+}
+
+extension SoundMix {
+    /// What people are told beside the source.
+    fileprivate var addition: String {
+        switch self {
+        case .none: ""
+        case .system: ", with sound"
+        case .microphone: ", with the microphone"
+        case .both: ", with sound and the microphone"
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 #include <spa/buffer/buffer.h>
 #include <spa/buffer/meta.h>
 #include <spa/debug/types.h>
+#include <spa/param/audio/format-utils.h>
 #include <spa/param/buffers.h>
 #include <spa/param/format.h>
 #include <spa/param/format-utils.h>
@@ -32,3 +33,11 @@ static inline int cpw_stream_set_error(struct pw_stream *stream, int code, const
 static inline const char *cpw_strerror(int error) { return spa_strerror(error); }
 static inline int cpw_node_enum_params(struct pw_node *node, uint32_t id) { return pw_node_enum_params(node, 0, id, 0, UINT32_MAX, NULL); }
 static inline const char *cpw_video_format_name(uint32_t format) { return spa_debug_type_find_short_name(spa_type_video_format, format); }
+static inline int cpw_stream_connect_audio(struct pw_stream *stream, uint32_t flags, uint32_t rate)
+{
+    uint8_t memory[1024];
+    struct spa_pod_builder builder = SPA_POD_BUILDER_INIT(memory, sizeof(memory));
+    struct spa_audio_info_raw info = SPA_AUDIO_INFO_RAW_INIT(.format = SPA_AUDIO_FORMAT_F32, .rate = rate, .channels = 2, .position = { SPA_AUDIO_CHANNEL_FL, SPA_AUDIO_CHANNEL_FR });
+    const struct spa_pod *params[1] = { spa_format_audio_raw_build(&builder, SPA_PARAM_EnumFormat, &info) };
+    return pw_stream_connect(stream, SPA_DIRECTION_INPUT, PW_ID_ANY, (enum pw_stream_flags)flags, params, 1);
+}

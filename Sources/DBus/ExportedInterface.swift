@@ -44,10 +44,17 @@ public struct Property {
     /// The present value.
     public let get: () -> Value
     let set: ((Value, Call) -> Void)?
+    /// Brings the value up to date before it is read on the bus, then calls back.
+    let refresh: ((@escaping () -> Void) -> Void)?
 
     /// Binds a property to its value.
     ///
     /// - Parameter get: the present value, of the XML's type.
     /// - Parameter set: gets a value of the XML's type and answers the call: `reply()` or `fail`. It also announces the change.
-    public init(get: @escaping () -> Value, set: ((Value, Call) -> Void)? = nil) { (self.get, self.set) = (get, set) }
+    /// - Parameter refresh: for a value that has to be asked for elsewhere: who reads it waits for that.
+    public init(
+        get: @escaping () -> Value, set: ((Value, Call) -> Void)? = nil, refresh: ((@escaping () -> Void) -> Void)? = nil
+    ) {
+        (self.get, self.set, self.refresh) = (get, set, refresh)
+    }
 }

@@ -104,19 +104,30 @@ private func getProperty(_ call: Call, _ server: ObjectServer) {
     guard property.access != .write else {
         return call.fail(name: StandardError.accessDenied, message: "The property \(exported.name).\(property.name) can only be written.")
     }
-    guard let value = exported.value(of: property) else {
-        return call.fail(
-            name: StandardError.failed,
-            message: "The property \(exported.name).\(property.name) has no proper value. This is a mistake in the program that was called."
-        )
+    refresh([exported.properties[property.name]?.refresh]) {
+        guard let value = exported.value(of: property) else {
+            return call.fail(
+                name: StandardError.failed,
+                message:
+                    "The property \(exported.name).\(property.name) has no proper value. This is a mistake in the program that was called.")
+        }
+        call.reply([.variant(value)])
     }
-    call.reply([.variant(value)])
+}
+
+/// Brings values up to date, one after the other.
+private func refresh(_ all: [((@escaping () -> Void) -> Void)?], _ completion: @escaping () -> Void) {
+    guard let first = all.first else { return completion() }
+    let rest = { refresh(Array(all.dropFirst()), completion) }
+    if let first { first(rest) } else { rest() }
 }
 
 private func getAllProperties(_ call: Call, _ server: ObjectServer) {
     guard let interface = call.arguments[0].asString, let found = findInterfaces(call, server, interface) else { return }
-    let values = found.reduce(into: [String: Value]()) { all, exported in all.merge(exported.values) { first, _ in first } }
-    call.reply([.options(values)])
+    refresh(found.flatMap { $0.properties.values.compactMap(\.refresh) }) {
+        let values = found.reduce(into: [String: Value]()) { all, exported in all.merge(exported.values) { first, _ in first } }
+        call.reply([.options(values)])
+    }
 }
 
 private func setProperty(_ call: Call, _ server: ObjectServer) {

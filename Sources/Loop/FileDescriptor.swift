@@ -65,6 +65,9 @@ extension FileDescriptor {
         FileDescriptor(owning: try Errno.check { clinux_eventfd() })
     }
 
+    /// Rings a bell. It never blocks, and allocates nothing.
+    public func ring() { eventfd_write(raw, 1) }
+
     /// Takes all rings of a bell, so that the next one is seen again.
     public func silence() {
         var count: eventfd_t = 0

@@ -31,6 +31,12 @@ public enum ElementID: UInt32, Sendable {
     case flagLacing = 0x9C
     case language = 0x22B59C
     case codecID = 0x86
+    case codecPrivate = 0x63A2
+    case codecDelay = 0x56AA
+    case seekPreRoll = 0x56BB
+    case audio = 0xE1
+    case samplingFrequency = 0xB5
+    case channels = 0x9F
     case video = 0xE0
     case flagInterlaced = 0x9A
     case pixelWidth = 0xB0
@@ -137,6 +143,11 @@ public struct EBML {
     /// Appends the lowest `count` bytes of a number, the highest first.
     public mutating func appendBigEndian(_ value: UInt64, _ count: Int) {
         for index in stride(from: count - 1, through: 0, by: -1) { bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(8 * index))) }
+    }
+
+    /// Whether elements hold this text somewhere.
+    public static func contains(_ elements: [UInt8], _ text: StaticString) -> Bool {
+        text.withUTF8Buffer { text in elements.indices.contains { elements[$0...].starts(with: text) } }
     }
 
     private mutating func appendIdentifier(_ id: ElementID) { bytes += id.bytes }

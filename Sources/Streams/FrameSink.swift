@@ -4,6 +4,7 @@ import Encoding
 import Frames
 import Glibc
 import Loop
+import Sound
 
 /// Raw pictures in shared memory, announced by messages on a socket: the reader's side of it is `dbus/frames.md`.
 ///
@@ -78,6 +79,9 @@ final class FrameSink: Sink {
         damage.merge(packet.damage)
         pool?.note(packet.damage)
     }
+
+    func carrySound(_ carriesSound: Bool) {}
+    func append(_ sound: SoundPacket) {}
 
     func append(_ delivery: Delivery) {
         let packet = delivery.packet

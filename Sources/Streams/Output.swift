@@ -2,9 +2,15 @@
 import Encoding
 import Frames
 import Loop
+import Sound
 
 /// Names a stream for as long as the program runs.
 struct StreamID: Hashable, Sendable {
+    let number: Int
+}
+
+/// Names a track for as long as the program runs.
+struct TrackID: Hashable, Sendable {
     let number: Int
 }
 
@@ -111,6 +117,12 @@ final class Output {
         sink.append(delivery)
         return true
     }
+
+    /// Says whether the track has sound, before the stream begins.
+    func carrySound(_ carriesSound: Bool) { if !hasStarted { sink.carrySound(carriesSound) } }
+
+    /// Queues a packet of sound. A stream begins with a picture.
+    func accept(_ sound: SoundPacket) { if hasStarted, !isPaused, !isClosing { sink.append(sound) } }
 
     /// Writes what goes without waiting.
     func write() -> WriteOutcome {

@@ -3,6 +3,7 @@ import Encoding
 import Frames
 import Glibc
 import Loop
+import Sound
 
 /// One packet on its way to all readers of an encoding.
 final class Delivery {
@@ -24,9 +25,11 @@ final class Delivery {
 struct PacketQueue {
     private struct Entry {
         let prefix: [UInt8]
-        let delivery: Delivery
+        let payload: [UInt8]
+        /// Of a picture.
+        let delivery: Delivery?
         var written = 0
-        var byteCount: Int { prefix.count + delivery.packet.bytes.count }
+        var byteCount: Int { prefix.count + payload.count }
     }
 
     private var entries: [Entry] = []
@@ -38,14 +41,21 @@ struct PacketQueue {
     var isEmpty: Bool { head == entries.count }
 
     mutating func append(_ delivery: Delivery, behind prefix: [UInt8]) {
-        let entry = Entry(prefix: prefix, delivery: delivery)
+        append(Entry(prefix: prefix, payload: delivery.packet.bytes, delivery: delivery))
+    }
+
+    mutating func append(_ sound: SoundPacket, behind prefix: [UInt8]) {
+        append(Entry(prefix: prefix, payload: sound.bytes, delivery: nil))
+    }
+
+    private mutating func append(_ entry: Entry) {
         entries.append(entry)
         byteCount += entry.byteCount
     }
 
     /// Writes as much as goes without waiting.
     ///
-    /// - Parameter finished: called for each packet that is written in full now.
+    /// - Parameter finished: called for each picture that is written in full now.
     /// - Returns: how it ended, and how many bytes were written.
     mutating func write(to descriptor: Int32, _ finished: (Delivery) -> Void) -> (outcome: WriteOutcome, byteCount: Int) {
         var sum = 0
@@ -60,7 +70,7 @@ struct PacketQueue {
             byteCount -= count
             entries[head].written += count
             guard entries[head].written == entries[head].byteCount else { continue }
-            finished(entries[head].delivery)
+            if let delivery = entries[head].delivery { finished(delivery) }
             removeHead()
         }
         return (.drained, sum)
@@ -80,7 +90,7 @@ struct PacketQueue {
 
     private static func write(_ entry: Entry, to descriptor: Int32) -> Int {
         entry.prefix.withUnsafeBytes { prefix in
-            entry.delivery.packet.bytes.withUnsafeBytes { payload in
+            entry.payload.withUnsafeBytes { payload in
                 let prefixDone = min(entry.written, prefix.count)
                 let payloadDone = entry.written - prefixDone
                 // SAFETY: writev(2) only reads what the vectors point to.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 import Encoding
 import Loop
+import Sound
 
 /// A stream of bytes into a pipe.
 final class PipeSink: Sink {
@@ -26,6 +27,13 @@ final class PipeSink: Sink {
     }
 
     func append(_ delivery: Delivery) { queue.append(delivery, behind: muxer.prefix(of: delivery.packet)) }
+
+    func carrySound(_ carriesSound: Bool) { muxer.carrySound(carriesSound) }
+
+    func append(_ sound: SoundPacket) {
+        guard queue.byteCount + sound.bytes.count <= Output.greatestQueue, let prefix = muxer.prefix(of: sound) else { return }
+        queue.append(sound, behind: prefix)
+    }
 
     func write(_ finished: (Delivery, _ isKeyFrame: Bool) -> Void) -> (outcome: WriteOutcome, byteCount: Int) {
         queue.write(to: descriptor.raw) { finished($0, $0.packet.isKeyFrame) }

@@ -20,6 +20,8 @@ public final class ReaderStream {
     /// The streams that it shares an encoder with; nil once it has ended.
     private(set) var group: EncodingGroup?
     private let events: (StreamEvent) -> Void
+    /// The track's.
+    var onPauseChanged: (() -> Void)?
     private var pauses = false
     private var isFinishing = false
 
@@ -37,6 +39,7 @@ public final class ReaderStream {
             guard newValue != pauses, !hasEnded else { return }
             pauses = newValue
             group?.notePause(of: self)
+            onPauseChanged?()
         }
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 import Encoding
+import Sound
 
 /// How a write ended.
 enum WriteOutcome: Equatable {
@@ -33,6 +34,10 @@ protocol Sink: AnyObject {
     /// Whether the reader can have this packet.
     func hasRoom(for packet: Packet) -> Bool
     func append(_ delivery: Delivery)
+    /// Says whether sound comes with the pictures, before the first of them.
+    func carrySound(_ carriesSound: Bool)
+    /// Queues a packet of sound, where the stream has a place and the queue has room for it.
+    func append(_ sound: SoundPacket)
     /// Writes what goes without waiting.
     ///
     /// - Parameter finished: called for each packet that is written in full now.

@@ -3,6 +3,7 @@ import Encoding
 import Frames
 import Glibc
 import Loop
+import Sound
 
 /// What the main loop, and the encoders, tell the writer.
 enum WriterCommand: Sendable {
@@ -19,13 +20,16 @@ enum WriterCommand: Sendable {
         let hasKeyFrameComing: Bool
     }
 
-    case addEncoding(EncodingID, Encoder, FramePool, Codec)
+    case addEncoding(EncodingID, Encoder, FramePool, Codec, of: TrackID)
     case removeEncoding(EncodingID)
     case add(Addition)
     case setPaused(StreamID, Bool, hasKeyFrameComing: Bool)
     case refresh(StreamID)
     case finish(StreamID)
     case encoded(EncodingID, EncoderEvent)
+    /// Whether the streams of a track that begin from now on have a place for sound.
+    case setSound(TrackID, Bool)
+    case sound(TrackID, SoundPacket, SoundGate)
 }
 
 /// What the writer tells the main loop.
@@ -41,6 +45,7 @@ final class StreamWriter {
         let encoder: Encoder
         let pool: FramePool
         let codec: Codec
+        let track: TrackID
         var outputs: [Output] = []
         /// Repetitions of the last picture that were asked for, and of these answered.
         var (requested, answered): (UInt64, UInt64) = (0, 0)
@@ -51,7 +56,9 @@ final class StreamWriter {
         /// What readers that draw the pointer themselves must know of it.
         var cursor: (update: CursorUpdate, bitmap: SharedBitmap?)?
 
-        init(_ encoder: Encoder, _ pool: FramePool, _ codec: Codec) { (self.encoder, self.pool, self.codec) = (encoder, pool, codec) }
+        init(_ encoder: Encoder, _ pool: FramePool, _ codec: Codec, _ track: TrackID) {
+            (self.encoder, self.pool, self.codec, self.track) = (encoder, pool, codec, track)
+        }
     }
 
     /// Readers that do not keep up cost the others a key frame at most this often.
@@ -67,6 +74,7 @@ final class StreamWriter {
     private let reports: Inbox<WriterReport>
     private var encodings: [EncodingID: Encoding] = [:]
     private var outputs: [StreamID: Output] = [:]
+    private var tracksWithSound: Set<TrackID> = []
 
     init(_ loop: EventLoop, reports: Inbox<WriterReport>) {
         (self.loop, self.reports) = (loop, reports)
@@ -84,7 +92,7 @@ final class StreamWriter {
 
     func handle(_ command: WriterCommand) {
         switch command {
-        case .addEncoding(let id, let encoder, let pool, let codec): encodings[id] = Encoding(encoder, pool, codec)
+        case .addEncoding(let id, let encoder, let pool, let codec, let track): encodings[id] = Encoding(encoder, pool, codec, track)
         case .removeEncoding(let id): encodings.removeValue(forKey: id)?.recoveryTimer?.cancel()
         case .add(let addition): add(addition)
         case .setPaused(let id, let isPaused, let hasKeyFrameComing): setPaused(id, isPaused, hasKeyFrameComing: hasKeyFrameComing)
@@ -95,6 +103,8 @@ final class StreamWriter {
         case .encoded(let id, .repeated(let request)): if let encoding = encodings[id] { noteRepetition(request, encoding) }
         case .encoded(let id, .failed(let error)): if let encoding = encodings[id] { fail(encoding, .failed(error.description)) }
         case .encoded(_, .stopped): break
+        case .setSound(let track, let hasSound): setSound(track, hasSound)
+        case .sound(let track, let packet, let gate): if gate.lets(packet) { deliver(packet, track) }
         }
     }
 
@@ -103,6 +113,7 @@ final class StreamWriter {
     private func add(_ addition: WriterCommand.Addition) {
         guard let encoding = encodings[addition.encoding] else { return }
         let output = Output(addition, encoding.pool)
+        output.carrySound(tracksWithSound.contains(encoding.track))
         encoding.outputs.append(output)
         outputs[output.id] = output
         // A reader that goes away is an error, which is told without being asked for.
@@ -200,6 +211,23 @@ final class StreamWriter {
             }
             if isFirst { reports.send(.started(output.id, packet.size, epoch: packet.time)) }
             write(output, encoding)
+        }
+    }
+
+    private func setSound(_ track: TrackID, _ hasSound: Bool) {
+        if hasSound { tracksWithSound.insert(track) } else { tracksWithSound.remove(track) }
+        for encoding in encodings.values where encoding.track == track {
+            for output in encoding.outputs { output.carrySound(hasSound) }
+        }
+    }
+
+    /// A packet of sound waits for no picture, and no picture for it.
+    private func deliver(_ sound: SoundPacket, _ track: TrackID) {
+        for encoding in encodings.values where encoding.track == track && encoding.codec != .raw {
+            for output in encoding.outputs {
+                output.accept(sound)
+                write(output, encoding)
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 import Encoding
 public import Frames
 public import Loop
+import Sound
 
 /// The streams of all tracks, and the threads behind them: one per encoding in use, and one that writes.
 ///
@@ -41,6 +42,7 @@ public final class Streams {
     }
     private var lastStream = 0
     private var lastEncoding = 0
+    private var lastTrack = 0
     private(set) var isShutDown = false
 
     /// - Parameter loop: the main loop, where all events come.
@@ -59,7 +61,8 @@ public final class Streams {
     ///
     /// - Parameter precedence: whether it gets encodings when there are few left.
     public func openTrack(pool: FramePool, rates: StreamRates, precedence: Precedence = .usual) -> TrackStreams {
-        TrackStreams(self, pool: pool, rates: rates, precedence: precedence)
+        lastTrack += 1
+        return TrackStreams(self, TrackID(number: lastTrack), pool: pool, rates: rates, precedence: precedence)
     }
 
     /// Ends all streams at once and all threads. For a clean end, call ``TrackStreams/close(_:)`` of each track first and wait for it.
@@ -89,7 +92,8 @@ public final class Streams {
 
     /// Starts an encoder, which does nothing until a stream was added.
     func start(
-        _ options: EncodingOptions, followed: StreamOptions.Followed, pool: FramePool, showsPlaceholder: Bool, precedence: Precedence
+        _ options: EncodingOptions, followed: StreamOptions.Followed, of track: TrackID, hasSound: Bool, pool: FramePool,
+        showsPlaceholder: Bool, precedence: Precedence
     ) throws(StreamsError) -> EncodingGroup {
         let limit = precedence.greatestEncodingCount
         if running.count >= limit { dropResting() }
@@ -104,12 +108,22 @@ public final class Streams {
                 if case .stopped = event { stopped.send(id) } else { writer.send(.encoded(id, event)) }
             }
             running[id] = encoder
-            writer.send(.addEncoding(id, encoder, pool, options.codec))
+            writer.send(.addEncoding(id, encoder, pool, options.codec, of: track))
+            writer.send(.setSound(track, hasSound))
             return EncodingGroup(id, encoder, options, followed: followed, writer: writer)
         } catch {
             log.error("no thread for a stream: \(error)")
             throw .outOfResources(error)
         }
+    }
+
+    /// Says whether streams of a track that begin have a place for sound. A track without an encoding says so when it gets one.
+    func setSound(_ track: TrackID, _ hasSound: Bool) { writer?.commands.send(.setSound(track, hasSound)) }
+
+    /// Where the sound of a track goes; nil when nobody reads.
+    func soundInlet(_ track: TrackID, _ gate: SoundGate) -> (@Sendable (SoundPacket) -> Void)? {
+        guard let commands = writer?.commands else { return nil }
+        return { commands.send(.sound(track, $0, gate)) }
     }
 
     /// Ends an encoder that has no streams any more, without waiting for it.

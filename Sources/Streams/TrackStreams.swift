@@ -3,6 +3,7 @@ import CLinux
 import Encoding
 import Frames
 public import Loop
+public import Sound
 
 /// All streams of one track.
 ///
@@ -17,6 +18,7 @@ public final class TrackStreams {
     public private(set) var readers: [ReaderStream] = []
 
     private let streams: Streams
+    private let id: TrackID
     private let pool: FramePool
     /// Those without a stream rest: they end unless one comes soon.
     private(set) var groups: [EncodingGroup] = []
@@ -25,8 +27,8 @@ public final class TrackStreams {
     /// Who waits for streams to end, and for which.
     private var waiting: [(streams: Set<StreamID>, completion: () -> Void)] = []
 
-    init(_ streams: Streams, pool: FramePool, rates: StreamRates, precedence: Streams.Precedence) {
-        (self.streams, self.pool, self.rates, self.precedence) = (streams, pool, rates, precedence)
+    init(_ streams: Streams, _ id: TrackID, pool: FramePool, rates: StreamRates, precedence: Streams.Precedence) {
+        (self.streams, self.id, self.pool, self.rates, self.precedence) = (streams, id, pool, rates, precedence)
     }
 
     /// What streams follow that asked for nothing else. A change is for the running ones too, except for their size.
@@ -41,6 +43,22 @@ public final class TrackStreams {
     public var showsPlaceholder = true {
         didSet { for group in groups { group.encoder.setPlaceholder(showsPlaceholder) } }
     }
+
+    /// Whether sound comes with the pictures. A stream that begins has a place for it then, in a format that can; one that has begun keeps what it has.
+    public var hasSound = false {
+        didSet { if hasSound != oldValue { streams.setSound(id, hasSound) } }
+    }
+
+    /// Whether any stream would carry sound now.
+    public var wantsSound: Bool { readers.contains { $0.options.format == .webm && !$0.isPaused } }
+
+    /// Called when ``wantsSound`` may have changed.
+    public var onSoundWanted: (() -> Void)?
+
+    /// What takes the track's sound, on any thread; nil while nobody reads.
+    ///
+    /// - Parameter gate: what it does not let pass when it is to be written is dropped.
+    public func makeSoundInlet(_ gate: SoundGate) -> (@Sendable (SoundPacket) -> Void)? { streams.soundInlet(id, gate) }
 
     /// Whether a codec works at present.
     public var encoderIsRunning: Bool { groups.contains { !$0.streams.isEmpty && $0.encoder.isRunning } }
@@ -62,6 +80,8 @@ public final class TrackStreams {
         readers.append(stream)
         streams.register(stream, of: self)
         group.add(stream, writingTo: channel.writing)
+        stream.onPauseChanged = { [unowned self] in onSoundWanted?() }
+        onSoundWanted?()
         return (stream, channel.reading)
     }
 
@@ -86,6 +106,7 @@ public final class TrackStreams {
     /// - Parameter completion: called on the main loop when they have ended, at most a second later.
     public func close(_ completion: @escaping () -> Void = {}) {
         isClosed = true
+        hasSound = false
         streams.dropAllResting(of: self)
         finish(readers, completion)
     }
@@ -107,6 +128,7 @@ public final class TrackStreams {
             if group.streams.isEmpty { if isClosed || group.hasFailed { drop(group) } else { streams.rest(group, of: self) } }
         }
         stream.noteEnd(reason)
+        onSoundWanted?()
         for index in waiting.indices { waiting[index].streams.remove(stream.id) }
         let done = waiting.filter(\.streams.isEmpty)
         waiting.removeAll(where: \.streams.isEmpty)
@@ -132,7 +154,8 @@ public final class TrackStreams {
         if groups.count >= TrackStreams.greatestEncodingCount { streams.dropResting(of: self) }
         guard groups.count < TrackStreams.greatestEncodingCount else { throw .encodingLimit(TrackStreams.greatestEncodingCount) }
         let started = try streams.start(
-            wanted, followed: options.followed, pool: pool, showsPlaceholder: showsPlaceholder, precedence: precedence)
+            wanted, followed: options.followed, of: id, hasSound: hasSound, pool: pool, showsPlaceholder: showsPlaceholder,
+            precedence: precedence)
         groups.append(started)
         return started
     }

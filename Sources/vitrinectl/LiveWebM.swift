@@ -7,25 +7,34 @@ struct StreamFault: Error, Equatable {
     let text: String
 }
 
-/// Takes apart the WebM that the agent sends: segment and clusters without sizes, one track, simple blocks.
+/// Takes apart the WebM that the agent sends: segment and clusters without sizes, a track of pictures and perhaps one of sound, simple blocks.
 ///
 /// It is strict: what it does not know could only be copied to a wrong place.
 struct LiveWebM {
-    /// One encoded picture.
-    struct Picture: Equatable {
+    /// One encoded picture, or a packet of sound.
+    struct Block: Equatable {
         /// The whole block, as it is in the stream. Its time is relative to the cluster's.
-        let block: [UInt8]
+        fileprivate let bytes: [UInt8]
+        /// Where that time is in it.
+        fileprivate let timePlace: Int
         /// Milliseconds since the stream began.
         let time: UInt64
+        let isSound: Bool
+        /// Whether it is a picture with which playing may begin.
         let isKeyFrame: Bool
+
+        /// The whole block, in a cluster of that time.
+        func bytes(in clusterTime: UInt64) -> [UInt8] {
+            var bytes = bytes
+            bytes.replaceSubrange(timePlace..<timePlace + 2, with: EBML.bigEndian(time - clusterTime, 2))
+            return bytes
+        }
     }
 
     enum Piece: Equatable {
         /// The element before the segment, what is in the segment's information, the element that describes the track.
         case beginning(header: [UInt8], info: [UInt8], tracks: [UInt8])
-        /// A cluster begins, at so many milliseconds since the stream began.
-        case cluster(time: UInt64)
-        case picture(Picture)
+        case block(Block)
     }
 
     /// Descriptions have some hundred bytes; a picture is never larger than the agent's queue of a reader by far.
@@ -57,6 +66,8 @@ struct LiveWebM {
     private var header: [UInt8] = []
     private var info: [UInt8] = []
     private var clusterTime: UInt64 = 0
+    /// Whether sound comes with the pictures, once the beginning has come.
+    private(set) var hasSound = false
 
     /// Takes the bytes that come next.
     mutating func append(_ bytes: ArraySlice<UInt8>) {
@@ -106,30 +117,32 @@ struct LiveWebM {
             place = .tracks
         case .tracks:
             place = .firstCluster
+            hasSound = EBML.contains(Array(buffer[content]), "A_OPUS")
             return .beginning(header: header, info: info, tracks: Array(buffer[start..<content.upperBound]))
         case .timestamp:
             guard content.count <= 8, number(content) < Self.greatestTime else { throw fault("an impossible time") }
             clusterTime = number(content)
             place = .cluster
-            return .cluster(time: clusterTime)
         default:
-            return .picture(try picture(from: start, content))
+            return .block(try block(from: start, content))
         }
         return nil
     }
 
-    /// Track number in one byte, relative time in two, flags, the picture.
-    private func picture(from start: Int, _ content: Range<Int>) throws(StreamFault) -> Picture {
-        let (trackOne, lacing, key): (UInt8, UInt8, UInt8) = (0x81, 0x06, 0x80)
+    /// Track number in one byte, relative time in two, flags, the picture or sound.
+    private func block(from start: Int, _ content: Range<Int>) throws(StreamFault) -> Block {
+        let (pictures, sound, lacing, key): (UInt8, UInt8, UInt8, UInt8) = (0x81, 0x82, 0x06, 0x80)
         let bytes = buffer[content]
-        guard bytes.count > 4, bytes[content.lowerBound] == trackOne, bytes[content.lowerBound + 3] & lacing == 0 else {
-            throw fault("a block that is none of this track")
+        let track = bytes.first ?? 0
+        guard bytes.count > 4, track == pictures || track == sound && hasSound, bytes[content.lowerBound + 3] & lacing == 0 else {
+            throw fault("a block that is of neither track")
         }
         let relative = UInt16(bytes[content.lowerBound + 1]) << 8 | UInt16(bytes[content.lowerBound + 2])
-        guard relative < 0x8000 else { throw fault("a picture that is older than its cluster") }
-        return Picture(
-            block: Array(buffer[start..<content.upperBound]), time: clusterTime + UInt64(relative),
-            isKeyFrame: bytes[content.lowerBound + 3] & key != 0)
+        guard relative < 0x8000 else { throw fault("a block that is older than its cluster") }
+        return Block(
+            bytes: Array(buffer[start..<content.upperBound]), timePlace: content.lowerBound + 1 - start,
+            time: clusterTime + UInt64(relative), isSound: track == sound,
+            isKeyFrame: track == pictures && bytes[content.lowerBound + 3] & key != 0)
     }
 
     // MARK: - Elements

@@ -8,17 +8,24 @@ struct PlayerCommand: Equatable {
     let name: String
     let words: [String]
 
-    /// Those that are looked for, the best first. Each shows what comes at once, and ends with the stream.
+    /// Those that are looked for, the best first. Each shows what comes at once, and ends with the stream. None is heard: it would play into the very
+    /// sound that is shared.
     private static let known = [
         // Pictures have their times, but are to be seen when they come. The keyboard belongs to the window.
-        ["mpv", "--profile=low-latency", "--untimed", "--msg-level=all=error", "--input-terminal=no", "--title=Vitrine", "-"],
+        [
+            "mpv", "--profile=low-latency", "--untimed", "--no-audio", "--msg-level=all=error", "--input-terminal=no", "--title=Vitrine",
+            "-",
+        ],
         // Without a look ahead: a still screen sends one picture only. (Its nobuffer would throw that one away.)
         [
             "ffplay", "-hide_banner", "-loglevel", "error", "-nostats", "-probesize", "32", "-analyzeduration", "0", "-flags", "low_delay",
-            "-sync", "ext", "-framedrop", "-autoexit", "-window_title", "Vitrine", "-i", "pipe:0",
+            "-an", "-sync", "ext", "-framedrop", "-autoexit", "-window_title", "Vitrine", "-i", "pipe:0",
         ],
-        ["gst-launch-1.0", "-q", "fdsrc", "!", "matroskademux", "!", "decodebin", "!", "videoconvert", "!", "autovideosink", "sync=false"],
-        ["gst-play-1.0", "--quiet", "--no-interactive", "fd://0"],
+        [
+            "gst-launch-1.0", "-q", "fdsrc", "!", "matroskademux", "name=d", "d.video_0", "!", "decodebin", "!", "videoconvert", "!",
+            "autovideosink", "sync=false",
+        ],
+        ["gst-play-1.0", "--quiet", "--no-interactive", "--audiosink=fakesink", "fd://0"],
     ]
 
     /// A command of the person's, for the shell.

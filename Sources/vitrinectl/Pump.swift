@@ -25,6 +25,8 @@ final class Pump {
     /// Called when the recording wants a key frame.
     var onKeyFrameWish: (() -> Void)?
     private var hasSeenEnd = false
+    /// Ends the wait for what may come before something that has come.
+    private var settling: Timer?
 
     /// Whether nothing more will happen.
     var isOver: Bool { isAtEnd || failure != nil }
@@ -46,6 +48,7 @@ final class Pump {
     /// Stops carrying, and makes of what was written a whole file. The stream's descriptor closes with this object.
     func finish() {
         cancel()
+        settling?.cancel()
         guard var file else { return }
         // Without this the file would be finished twice.
         defer { self.file = nil }
@@ -90,9 +93,20 @@ final class Pump {
             fail(error)
             return
         }
+        settleLater()
         guard file?.keyFrameWish.isOpen == true else { return }
         file?.keyFrameWish.close()
         onKeyFrameWish?()
+    }
+
+    /// What waits is written when nothing comes for a while: a still screen, and silence.
+    private func settleLater() {
+        settling?.cancel()
+        settling = nil
+        guard file?.isWaiting == true else { return }
+        settling = loop.after(.milliseconds(Int64(SeekableWebM.patience))) { [unowned self] in
+            do throws(RecordingFault) { try file?.settle() } catch { fail(error) }
+        }
     }
 
     private func fail(_ fault: RecordingFault) {

@@ -24,13 +24,18 @@ enum RecordingFault: Error, Equatable {
 /// Packs the agent's stream anew into a file that has a length and an index once it is finished.
 ///
 /// It writes what comes at once, and fills in later what is not known yet: a cluster's size when the next one begins, the rest at the
-/// end. What is still open has the sizes of a live stream, so the file can be played whenever the program is killed.
+/// end. What is still open has the sizes of a live stream, so the file can be played whenever the program is killed. Where sound comes too,
+/// each block waits until what belongs before it has come: half a second.
 ///
 /// Spec: [RFC 9559](https://www.rfc-editor.org/rfc/rfc9559).
 struct SeekableWebM {
     /// Milliseconds for which the last picture is shown. With none, a player that goes to the end would show nothing.
     private static let lastPictureTime: UInt64 = 33
     private static let trackNumber: UInt64 = 1
+    /// Milliseconds: times in a cluster have sixteen bits.
+    private static let greatestClusterTime: UInt64 = 30_000
+    /// Milliseconds by which sound may come later than a picture of the same time.
+    static let patience: UInt64 = 500
 
     /// Where in the file the things are that are filled in at the end.
     private struct Layout {
@@ -63,9 +68,11 @@ struct SeekableWebM {
     private var layout: Layout?
     /// Where in the file the present cluster begins; nil before the first.
     private var cluster: UInt64?
-    /// The time of a cluster that has got no picture yet.
-    private var clusterTime: UInt64?
-    /// Milliseconds; of the last picture that was written, and of the last that came.
+    /// Milliseconds; of that cluster.
+    private var clusterTime: UInt64 = 0
+    /// Blocks that wait for what belongs before them, the oldest first.
+    private var waiting: [LiveWebM.Block] = []
+    /// Milliseconds; of the last block that was written, and of the last that is to be.
     private var (lastTime, comingTime): (UInt64, UInt64) = (0, 0)
     /// Whole elements that are not written yet.
     private var output = EBML()
@@ -83,18 +90,36 @@ struct SeekableWebM {
         while let piece = try next() {
             switch piece {
             case .beginning(let header, let info, let tracks): appendBeginning(header, info, tracks)
-            case .cluster(let time): clusterTime = time
-            case .picture(let picture): try append(picture)
+            case .block(let block): if stream.hasSound { try arrange(block) } else { try append(block) }
             }
         }
         // A file begins with a picture.
         if cluster != nil { try flush() }
     }
 
+    /// Whether something waits for what may still come.
+    var isWaiting: Bool { !waiting.isEmpty }
+
+    /// Writes what waits: nothing that belongs before it will come any more.
+    mutating func settle() throws(RecordingFault) {
+        let blocks = waiting
+        waiting = []
+        for block in blocks { try append(block) }
+        if cluster != nil { try flush() }
+    }
+
+    private mutating func arrange(_ block: LiveWebM.Block) throws(RecordingFault) {
+        let place = waiting.lastIndex { $0.time <= block.time }.map { $0 + 1 } ?? 0
+        waiting.insert(block, at: place)
+        guard let newest = waiting.last?.time else { return }
+        while let first = waiting.first, first.time + Self.patience < newest { try append(waiting.removeFirst()) }
+    }
+
     /// Fills in what is known now. A picture that is not whole is left out.
     ///
     /// Where there is no room for the index, the file is left without, and can be played all the same.
     mutating func finish() throws(RecordingFault) {
+        if layout != nil { try settle() }
         guard let layout, written > 0 else { return }
         try closeCluster()
         let index = written
@@ -151,18 +176,19 @@ struct SeekableWebM {
         output.append(tracks)
     }
 
-    private mutating func append(_ picture: LiveWebM.Picture) throws(RecordingFault) {
-        if let time = clusterTime, let layout {
+    /// Times grow within a cluster, and playing may begin with one that begins with a key frame.
+    private mutating func append(_ block: LiveWebM.Block) throws(RecordingFault) {
+        let isOrdered = cluster != nil && block.time >= comingTime && block.time - clusterTime <= Self.greatestClusterTime
+        if let layout, block.isKeyFrame || !isOrdered {
             try closeCluster()
-            cluster = end
-            clusterTime = nil
-            if picture.isKeyFrame { cues.add(CueList.Cue(time: picture.time, position: end - layout.segment)) }
+            (cluster, clusterTime) = (end, block.time)
+            if block.isKeyFrame { cues.add(CueList.Cue(time: block.time, position: end - layout.segment)) }
             output.appendUnsizedHeader(.cluster)
-            output.append(.timestamp, time)
+            output.append(.timestamp, block.time)
         }
-        output.append(picture.block)
-        comingTime = max(comingTime, picture.time)
-        keyFrameWish.see(isKeyFrame: picture.isKeyFrame, at: picture.time)
+        output.append(block.bytes(in: clusterTime))
+        comingTime = block.time
+        if !block.isSound { keyFrameWish.see(isKeyFrame: block.isKeyFrame, at: block.time) }
     }
 
     private mutating func closeCluster() throws(RecordingFault) {

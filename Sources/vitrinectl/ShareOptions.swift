@@ -12,6 +12,9 @@ enum ShareOptions {
         OptionSpec(
             name: "cursor", value: "embedded|metadata|hidden", text: "the pointer: drawn by the desktop, drawn by the agent, or not at all"),
         OptionSpec(
+            name: "audio", letter: "a", value: "none|system|microphone|both",
+            text: "the sound that goes with the picture: none, what this machine plays, the microphone, or both mixed"),
+        OptionSpec(
             name: "crop", value: "X,Y,W,H",
             text: "the part of the source that is sent, in its pixels; none is all of it. It stays until it is changed"),
         OptionSpec(
@@ -35,6 +38,9 @@ enum ShareOptions {
             name: "allow", value: "ID",
             text: "who else may read the stream: app:ID, unit:NAME, exe:PATH or a unique bus name; may be given several times"),
     ]
+
+    /// What the sounds are for people.
+    static let soundWords = ["system": "this machine", "microphone": "the microphone", "both": "this machine and the microphone"]
 
     /// What options ask for, in words: `preset h720p, at most 640x480`; nil when they ask for nothing of the share itself.
     static func words(_ options: [String: Value]) -> String? {
@@ -62,6 +68,7 @@ enum ShareOptions {
         if let bitrate = try arguments.bitrate("bitrate") { options["bitrate"] = .uint32(bitrate) }
         if let size = try arguments.size("max-size") { options["max-size"] = .structure([.uint32(size.width), .uint32(size.height)]) }
         if let cursor = try arguments.word("cursor", of: ["embedded", "metadata", "hidden"]) { options["cursor"] = .string(cursor) }
+        if let audio = try arguments.word("audio", of: ["none", "system", "microphone", "both"]) { options["audio"] = .string(audio) }
         if let crop = try arguments.regions("crop") { options["crop"] = (crop.last ?? .none).value }
         if let masks = try arguments.regions("mask") { options["masks"] = .array(of: "(iiuu)", masks.map(\.value)) }
         if arguments.has("multiple") { options["multiple"] = .bool(true) }

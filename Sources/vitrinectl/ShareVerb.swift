@@ -57,6 +57,8 @@ final class Share {
     /// Counters run since the agent began: what they were when this share did.
     private var before: [String: UInt64] = [:]
     private var counters: [String: UInt64] = [:]
+    /// Which sound was asked for.
+    private var audio = "none"
     private var began = Instant.now
 
     init(_ agent: Agent, _ path: ObjectPath = Agent.desktopTrack) {
@@ -76,6 +78,7 @@ final class Share {
         if let track, !isDesktopTrack, !listened {
             throw .ended(.failed, "\(track.introduction) does not listen: the program that made it decides when it may be shared with")
         }
+        audio = options["audio"]?.asString ?? audio
         observer.onEvent = { [unowned self] in take($0) }
         try observer.start()
         defer { observer.stop() }
@@ -269,7 +272,8 @@ final class Share {
         let now = wallClockMicroseconds()
         let age = track.startedAt == 0 || track.startedAt > now ? 0 : now - track.startedAt
         began = Instant.now + .microseconds(-Int64(clamping: age))
-        out.line("\(joins ? "Shared already" : "Sharing"): \(printable(track.sharedThing)).")
+        let sound = audio == "none" || joins ? "" : ", with the sound of \(ShareOptions.soundWords[audio] ?? audio)"
+        out.line("\(joins ? "Shared already" : "Sharing"): \(printable(track.sharedThing))\(sound).")
     }
 
     private func showChanges() {

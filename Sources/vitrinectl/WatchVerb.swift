@@ -12,7 +12,9 @@ enum WatchVerb {
                 + "picture: when nothing is shared yet, 'watch' waits. It goes on when the share is muted, stopped and started again, with a "
                 + "placeholder picture meanwhile, and ends when the player is closed, at Ctrl-C, or when there is no more to come.",
             "With the operand - there is no player: the WebM stream goes to standard output, for any other program.",
-            "A player on the monitor that is shared shows itself in itself; a word on standard error warns of it.",
+            "A player on the monitor that is shared shows itself in itself; a word on standard error warns of it. The players above show the picture "
+                + "alone: one that is heard on this machine would be part of the system's sound that is shared. Tell so the one of --player or behind - "
+                + "too, where sound is shared.",
         ],
         operands: [OperandSpec(name: "-", isRequired: false)],
         options: [

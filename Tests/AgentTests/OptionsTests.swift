@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 import DBus
 import Frames
+import Sound
 import Testing
 
 @testable import Agent
@@ -73,8 +74,7 @@ import Testing
 
     private static let region = Value.structure([.int32(-1), .int32(2), .uint32(3), .uint32(4)])
     private static let unbuilt: [(String, Value, Value)] = [
-        ("audio", .string("system"), .string("none")),
-        ("excluded-windows", .array(of: "u", [.uint32(7)]), .array(of: "u", [])),
+        ("excluded-windows", .array(of: "u", [.uint32(7)]), .array(of: "u", []))
     ]
 
     @Test(arguments: unbuilt) func saysWhatIsNotBuiltUnlessItIsTheDefault(key: String, asked: Value, standard: Value) throws {
@@ -82,6 +82,12 @@ import Testing
         #expect(error?.name == .unsupported)
         #expect(error?.message.contains(key) == true)
         _ = try track([key: standard])
+    }
+
+    @Test(arguments: SoundMix.allCases) func readsWhichSoundIsWanted(mix: SoundMix) throws {
+        let options = try track(["audio": .string(mix.rawValue)])
+        #expect(options.audio == mix)
+        #expect(options.asValue.asOptions?["audio"] == .string(mix.rawValue))
     }
 
     @Test func aNameNeedsSomethingToRemember() throws {

@@ -10,11 +10,16 @@ import Testing
 private struct LiveStream {
     private(set) var output = EBML()
 
-    init(docType: StaticString = "webm", scale: UInt64 = 1_000_000) {
+    init(docType: StaticString = "webm", scale: UInt64 = 1_000_000, codec: StaticString = "V_VP8") {
         output.append(.ebml) { $0.append(.docType, docType) }
         output.appendUnsizedHeader(.segment)
         output.append(.info) { $0.append(.timestampScale, scale) }
-        output.append(.tracks) { $0.append(.trackEntry) { $0.append(.trackNumber, 1) } }
+        output.append(.tracks) { tracks in
+            tracks.append(.trackEntry) { track in
+                track.append(.trackNumber, 1)
+                track.append(.codecID, codec)
+            }
+        }
     }
 
     mutating func cluster(_ time: UInt64) {
@@ -108,6 +113,47 @@ private struct Element: Equatable {
             #expect(segment.children.first { $0.position == Int(position) }?.id?.rawValue == UInt32(id))
         }
         #expect(file.recording.written == UInt64(file.bytes.count))
+    }
+
+    /// The agent does not wait with a picture for the sound of the same time: the file has them in order.
+    @Test func picturesAndSoundAreInTheOrderOfTheirTimes() throws {
+        var stream = LiveStream(codec: "A_OPUS")
+        stream.cluster(0)
+        stream.picture(0, isKeyFrame: true)
+        for time in stride(from: UInt64(40), to: 4_000, by: 40) {
+            stream.cluster(time)
+            stream.picture(0, isKeyFrame: time == 2_000)
+            stream.cluster(time - 30)
+            stream.picture(0, isKeyFrame: true, track: 0x82)
+            stream.picture(20, isKeyFrame: true, track: 0x82)
+        }
+        let file = try Written()
+        try file.recording.take(stream.output.bytes[...])
+        #expect(file.recording.isWaiting)
+        try file.recording.finish()
+        let clusters = Element.all(file.bytes).last?.children.filter { $0.id == .cluster } ?? []
+        #expect(clusters.count == 2)
+        var times: [UInt64] = []
+        for cluster in clusters {
+            let time = try #require(cluster.children.first?.number)
+            for block in cluster.children.dropFirst() { times.append(time + UInt64(block.content[1]) << 8 + UInt64(block.content[2])) }
+        }
+        #expect(times.count == 1 + 99 * 3)
+        #expect(times == times.sorted())
+        let cues = Element.all(file.bytes).last?.first(.cues)?.children ?? []
+        #expect(cues.compactMap { $0.first(.cueTime)?.number } == [0, 2_000])
+    }
+
+    @Test func whatWaitsForSoundIsWrittenWhenNoneComes() throws {
+        var stream = LiveStream(codec: "A_OPUS")
+        stream.cluster(0)
+        stream.picture(0, isKeyFrame: true)
+        let file = try Written()
+        try file.recording.take(stream.output.bytes[...])
+        #expect(file.bytes.isEmpty && file.recording.isWaiting)
+        try file.recording.settle()
+        #expect(Self.find(ElementID.simpleBlock.bytes + [0x8E, 0x81], in: file.bytes) != nil)
+        #expect(!file.recording.isWaiting)
     }
 
     @Test func eachMomentBeforeTheEndLeavesALiveStreamOfWholePictures() throws {

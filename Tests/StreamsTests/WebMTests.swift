@@ -2,6 +2,7 @@
 import Encoding
 import Frames
 import Loop
+import Sound
 import Testing
 
 @testable import Streams
@@ -44,6 +45,56 @@ import Testing
         #expect(muxer.prefix(of: packet(30_001, key: false)) == cluster + [0x82, 0x75, 0x31, 0xA3, 0x8E, 0x81, 0, 0, 0])
         // An hour in which nothing happened.
         #expect(muxer.prefix(of: packet(3_630_001, key: false)) == cluster + [0x83, 0x37, 0x63, 0xB1, 0xA3, 0x8E, 0x81, 0, 0, 0])
+    }
+
+    private func sound(_ milliseconds: Int64, count: Int = 10) -> SoundPacket {
+        SoundPacket(
+            bytes: [UInt8](repeating: 9, count: count), time: Instant(nanoseconds: 5_000_000_000 + milliseconds * 1_000_000), period: 1)
+    }
+
+    @Test func soundHasATrackOfItsOwnInAStreamThatCarriesIt() {
+        var (with, without) = (WebMMuxer(.vp8), WebMMuxer(.vp8))
+        with.carrySound(true)
+        let (beginning, plain) = (with.prefix(of: packet(0, key: true)), without.prefix(of: packet(0, key: true)))
+        let name = Array("A_OPUS".utf8)
+        #expect(beginning.indices.contains { beginning[$0...].starts(with: name + [0x56, 0xAA, 0x83, 0x63, 0x2E, 0xA0]) })
+        #expect(
+            beginning.indices.contains { beginning[$0...].starts(with: Array("OpusHead".utf8) + [1, 2, 56, 1, 0x80, 0xBB, 0, 0, 0, 0, 0]) })
+        #expect(!plain.indices.contains { plain[$0...].starts(with: name) })
+        #expect(with.prefix(of: sound(20)) == [0xA3, 0x8E, 0x82, 0, 20, 0x80])
+        #expect(without.prefix(of: sound(20)) == nil)
+        // What a stream holds is fixed from its first picture on.
+        without.carrySound(true)
+        #expect(without.prefix(of: sound(40)) == nil)
+    }
+
+    @Test func soundFromBeforeTheFirstPictureIsLeftOut() {
+        var muxer = WebMMuxer(.vp8)
+        muxer.carrySound(true)
+        #expect(muxer.prefix(of: sound(500)) == nil)
+        _ = muxer.prefix(of: packet(1_000, key: true))
+        #expect(muxer.prefix(of: sound(999)) == nil)
+        #expect(muxer.prefix(of: sound(1_000)) == [0xA3, 0x8E, 0x82, 0, 0, 0x80])
+    }
+
+    @Test func whatComesBehindSomethingLaterBeginsACluster() {
+        var muxer = WebMMuxer(.vp8)
+        muxer.carrySound(true)
+        _ = muxer.prefix(of: packet(0, key: true))
+        #expect(muxer.prefix(of: packet(100, key: false)) == [0xA3, 0x8E, 0x81, 0, 100, 0])
+        #expect(muxer.prefix(of: sound(80)) == cluster + [0x81, 80, 0xA3, 0x8E, 0x82, 0, 0, 0x80])
+        #expect(muxer.prefix(of: sound(100)) == [0xA3, 0x8E, 0x82, 0, 20, 0x80])
+        #expect(muxer.prefix(of: packet(133, key: false)) == [0xA3, 0x8E, 0x81, 0, 53, 0])
+        #expect(muxer.prefix(of: packet(166, key: true)) == cluster + [0x81, 166, 0xA3, 0x8E, 0x81, 0, 0, 0x80])
+    }
+
+    @Test func otherFormatsHaveNoPlaceForSound() {
+        for muxer in [IVFMuxer(.vp8), Y4MMuxer()] as [any Muxer] {
+            var muxer = muxer
+            muxer.carrySound(true)
+            _ = muxer.prefix(of: packet(0, key: true))
+            #expect(muxer.prefix(of: sound(20)) == nil)
+        }
     }
 
     @Test func ivfPicturesHaveSizesAndTimes() {

@@ -28,7 +28,7 @@ class Finished:
 
     duration: float
     times: list
-    """Of all pictures."""
+    """Of all pictures and packets of sound."""
     keys: list
     """Of the key frames."""
     cues: list
@@ -82,9 +82,11 @@ def read_finished(path):
         assert timestamp[0] == TIMESTAMP and blocks and all(block[0] == SIMPLE_BLOCK for block in blocks)
         for block in blocks:
             time = number(timestamp) + int.from_bytes(data[block[2] + 1:block[2] + 3], "big", signed=True)
-            first.setdefault(cluster[1] - segment[2], (time, data[block[2] + 3] & 0x80))
+            # Each packet of sound is one to begin with, and none to seek to.
+            is_key = data[block[2]] == 0x81 and bool(data[block[2] + 3] & 0x80)
+            first.setdefault(cluster[1] - segment[2], (time, is_key))
             times.append(time)
-            if data[block[2] + 3] & 0x80:
+            if is_key:
                 keys.append(time)
     assert times == sorted(times)
     cues = []
@@ -92,7 +94,7 @@ def read_finished(path):
         time, positions = children(point)
         fields = {element[0]: number(element) for element in children(positions)}
         assert (time[0], positions[0], fields[CUE_TRACK]) == (CUE_TIME, CUE_POSITIONS, 1)
-        assert first[fields[CUE_CLUSTER]] == (number(time), 0x80), "a cue that does not lead to a key frame of its time"
+        assert first[fields[CUE_CLUSTER]] == (number(time), True), "a cue that does not lead to a key frame of its time"
         cues.append(number(time))
     return Finished(duration, times, keys, cues)
 

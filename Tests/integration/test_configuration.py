@@ -41,7 +41,7 @@ def test_changed_between_two_shares(session, agent):
 
 def test_wrong_lines(session, agent):
     """A line that is wrong is told with its number and left out; the others hold."""
-    write(session, "# mine\npreset = h9000p\nfps = 7\naudio = system\nnonsense\ncolour = blue\n")
+    write(session, "# mine\npreset = h9000p\nfps = 7\naudio = loud\nnonsense\ncolour = blue\n")
     agent.set_screen_share(True, wait=True)
     assert agent.get("DefaultOptions")["fps"] == 7 and agent.desktop.get("Preset") == "h1080p"
     log = session.processes.log("agent")

@@ -18,7 +18,8 @@ PROGRAMS = ["vitrine-agent", "vitrinectl", "vitrine-testscreen"]
 # The one layer, or the few, that may speak to each C library.
 C_MODULES = {
     "CDBus": {"DBus"},
-    "CPipeWire": {"Capture", "vitrine-testscreen"},
+    "CPipeWire": {"Capture", "Sound", "vitrine-testscreen"},
+    "COpus": {"Sound"},
     "CVPX": {"Encoding"},
     "CYUV": {"Frames"},
 }
@@ -138,7 +139,7 @@ def test_the_command_line_carries_no_media_library():
 
 def test_the_agent_links_each_library_that_it_speaks_to():
     libraries = " ".join(needed(program("vitrine-agent")))
-    for name in ("libdbus-1", "libpipewire-0.3", "libvpx"):
+    for name in ("libdbus-1", "libpipewire-0.3", "libvpx", "libopus"):
         assert name in libraries
 
 

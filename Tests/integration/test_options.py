@@ -38,6 +38,7 @@ WRONG_VALUES = [
     ("frobnicate", v("b", False)), ("Preset", v("s", "h720p")), ("", v("s", "")),
 ]
 UNBUILT = [
+    # No device to hear in the world of these tests.
     ("audio", v("s", "system")), ("audio", v("s", "microphone")), ("audio", v("s", "both")),
     ("persist", v("s", "forever")), ("excluded-windows", v("au", [7])),
 ]

@@ -38,7 +38,7 @@ def test_it_asks_for_what_the_programs_need(package):
     depends = names(package, "Depends")
     assert {"pipewire", "xdg-desktop-portal"} <= depends
     # From the libraries that the programs are linked to.
-    for library in ("libc6", "libdbus-1-3", "libpipewire-0.3-0", "libvpx", "libyuv"):
+    for library in ("libc6", "libdbus-1-3", "libpipewire-0.3-0", "libvpx", "libopus", "libyuv"):
         assert [one for one in depends if one.startswith(library)], library
     assert not [one for one in depends if "swift" in one]
     assert names(package, "Recommends") == {"wireplumber"}

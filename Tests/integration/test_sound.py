@@ -1,0 +1,458 @@
+# SPDX-License-Identifier: MIT
+"""Sound beside the picture: which, at which level, in which channel, when; and what it costs while there is none."""
+
+import signal
+import subprocess
+from pathlib import Path
+
+import gi
+import numpy
+import pytest
+
+gi.require_version("Gst", "1.0")
+
+from gi.repository import GLib, Gst
+
+import matroska
+import peers
+import picture
+import sound
+from harness import ERROR, BusError, frames, probe
+from processes import wait_until
+from screen import TestScreen
+from seekable import read_finished
+
+Gst.init(None)
+
+# What a decoded tone of level 0.25 may have lost or gained.
+NEAR = pytest.approx(0.25, abs=0.03)
+
+
+@pytest.fixture
+def devices(session):
+    """The usual world, with an output and a microphone."""
+    sound.add_device(session, "speaker")
+    sound.add_microphone(session, "microphone")
+    return session
+
+
+@pytest.fixture
+def tone(tmp_path):
+    return sound.write_tone(tmp_path / "tone.wav", 440, 1_000)
+
+
+def share(agent, audio, **given):
+    return agent.set_screen_share(True, wait=True, audio=audio, **given)
+
+
+def record(desktop, path, **given):
+    recording = desktop.subscribe(**given).record(path)
+    recording.wait_for_bytes(1_000)
+    return recording
+
+
+def packets(recording):
+    return matroska.read(recording.path, may_be_cut=True).sound
+
+
+def wait_for_packets(recording, count, seconds=60):
+    """Waits for so many more packets of sound."""
+    before = len(packets(recording))
+    wait_until(lambda: len(packets(recording)) >= before + count, f"{count} packets of sound", seconds)
+
+
+def finish(agent, recording):
+    """Ends the stream, and gives the sound that is in it."""
+    agent.desktop.unsubscribe_all(agent.unique_name)
+    recording.wait_for_end()
+    return sound.decode(recording.path)
+
+
+def heard(samples):
+    """The part in which there is sound, without its ends."""
+    where = numpy.flatnonzero(numpy.abs(samples).max(1) > 0.05)
+    assert len(where) > sound.RATE // 2, "there is no sound"
+    return samples[where[0] + sound.RATE // 5:where[-1] - sound.RATE // 10]
+
+
+# What comes
+
+
+def test_the_systems_sound_comes_beside_the_picture(devices, agent, tone, tmp_path):
+    """Each channel has its tone, at its level; the file is one that ffprobe, GStreamer and a strict reader take."""
+    share(agent, "system")
+    recording = record(agent.desktop, tmp_path / "x.webm")
+    sound.play(devices, tone)
+    wait_for_packets(recording, 100)
+    samples = heard(finish(agent, recording))
+    for channel, frequency in enumerate((440, 1_000)):
+        assert sound.loudest(samples, channel) == pytest.approx(frequency, abs=2)
+        assert sound.level(samples, frequency, channel) == NEAR
+    assert sound.level(samples, 440, 1) < 0.01 and sound.level(samples, 1_000, 0) < 0.01
+    file = matroska.read(recording.path)
+    assert (file.codec, file.sound_codec, file.codec_delay, file.seek_pre_roll) == ("V_VP8", "A_OPUS", 6_500_000, 80_000_000)
+    assert file.opus_head == b"OpusHead\x01\x02\x38\x01\x80\xbb\0\0\0\0\0"
+    times = [block.time for block in file.sound]
+    # Packets of 20 ms, each at its time.
+    assert times == sorted(times) and {after - before for before, after in zip(times, times[1:])} <= {20, 21, 19}
+    assert [(one["codec_name"], one["codec_type"]) for one in probe(recording.path)["streams"]] == [("vp8", "video"), ("opus", "audio")]
+    assert len(frames(recording.path)) == len(file.blocks)
+    assert _gstreamer_counts(recording.path, "opusdec") >= len(file.sound) - 2
+
+
+def _gstreamer_counts(path, decoder):
+    """How many buffers of sound GStreamer decodes."""
+    pipeline = Gst.parse_launch(f"filesrc location={path} ! matroskademux name=d d.audio_0 ! queue ! {decoder} ! fakesink name=sink signal-handoffs=true sync=false "
+                                "d.video_0 ! queue ! vp8dec ! fakesink sync=false")
+    count = 0
+
+    def counted(*_):
+        nonlocal count
+        count += 1
+
+    pipeline.get_by_name("sink").connect("handoff", counted)
+    pipeline.set_state(Gst.State.PLAYING)
+    message = pipeline.get_bus().timed_pop_filtered(60 * Gst.SECOND, Gst.MessageType.EOS | Gst.MessageType.ERROR)
+    assert message and message.type == Gst.MessageType.EOS, message and message.parse_error()
+    pipeline.set_state(Gst.State.NULL)
+    return count
+
+
+def test_the_microphone_alone(devices, agent, tone, tmp_path):
+    other = sound.write_tone(tmp_path / "other.wav", 700, 700)
+    share(agent, "microphone")
+    recording = record(agent.desktop, tmp_path / "x.webm")
+    sound.play(devices, other)
+    sound.speak(devices, tone, "microphone")
+    wait_for_packets(recording, 100)
+    samples = heard(finish(agent, recording))
+    assert sound.level(samples, 440, 0) == NEAR and sound.level(samples, 1_000, 1) == NEAR
+    assert sound.level(samples, 700, 0) < 0.01, "what is played is heard in it"
+
+
+def test_both_are_mixed_with_headroom(devices, agent, tmp_path):
+    """Each has half of its level, and two at full scale are not cut off."""
+    one = sound.write_tone(tmp_path / "one.wav", 500, 500, level=0.98)
+    other = sound.write_tone(tmp_path / "other.wav", 800, 800, level=0.98)
+    share(agent, "both")
+    recording = record(agent.desktop, tmp_path / "x.webm")
+    sound.play(devices, one)
+    sound.speak(devices, other, "microphone")
+    wait_for_packets(recording, 150)
+    samples = heard(finish(agent, recording))[-sound.RATE:]
+    for channel in (0, 1):
+        assert sound.level(samples, 500, channel) == pytest.approx(0.49, abs=0.05)
+        assert sound.level(samples, 800, channel) == pytest.approx(0.49, abs=0.05)
+        # What clipping would make of the two.
+        for product in (1_100, 1_300, 200, 1_500):
+            assert sound.level(samples, product, channel) < 0.01, product
+
+
+# When it comes
+
+
+def test_a_flash_and_a_click_are_at_the_same_time(devices, agent, tmp_path):
+    """The click's own time, as the player took it, and the picture's, as the screen took it, lie in the file where they belong: within 40 ms."""
+    screen = TestScreen(devices.client)
+    screen.configure(manual=True)
+    share(agent, "system")
+    subscription = agent.desktop.subscribe()
+    recording = subscription.record(tmp_path / "x.webm")
+    recording.wait_for_bytes(1_000)
+    clicker = devices.start("clicker", [sound.build_clicker(tmp_path)])
+    wait_until(lambda: "ready" in devices.processes.log("clicker"), "the clicker")
+    wait_until(lambda: ("clicker", "running") in [(name, state) for _, name, state in sound.nodes(devices)], "the clicker in the graph")
+    printed = lambda: [int(line) for line in devices.processes.log("clicker").split() if line.isdigit()]
+    numbers = []
+    for count in range(1, 6):
+        clicker.send_signal(signal.SIGUSR1)
+        numbers.append(screen.push_frames(1))
+        wait_until(lambda: len(printed()) >= count, f"click {count}")
+        # Silence between them; no one click is taken for the next.
+        GLib.usleep(300_000)
+    epoch = subscription.get("Epoch") / 1e6
+    sent = {number: time / 1e9 for number, time in screen.get("Timeline")}
+    samples = finish(agent, recording)
+    loud = numpy.flatnonzero(numpy.abs(samples).max(1) > 0.3)
+    clicks = [loud[0]] + [after for before, after in zip(loud, loud[1:]) if after - before > sound.RATE // 10]
+    assert len(clicks) == 5
+    readings = picture.read_all(frames(recording.path))
+    pictures = {}
+    for reading, block in zip(readings, matroska.read(recording.path).blocks):
+        # The same picture may come again, sharper.
+        pictures.setdefault(reading.number if reading else 0, block.time / 1e3)
+    for place, time, number in zip(clicks, printed(), numbers):
+        click_error = place / sound.RATE - (time / 1e9 - epoch)
+        flash_error = pictures[number] - (sent[number] - epoch)
+        assert abs(click_error - flash_error) < 0.04, (click_error, flash_error)
+
+
+def test_a_pause_in_the_sound_leaves_its_times_true(devices, agent, tone, tmp_path):
+    """Nothing is sent while nothing sounds; what comes then is where it belongs, by the time that passed."""
+    share(agent, "system")
+    recording = record(agent.desktop, tmp_path / "x.webm")
+    player = sound.play(devices, tone)
+    wait_for_packets(recording, 20)
+    devices.processes.end(player)
+    wait_until(lambda: "running" not in [state for _, name, state in sound.nodes(devices) if name == "vitrine-system"], "the stream at rest")
+    before = len(packets(recording))
+    GLib.usleep(2_000_000)
+    assert len(packets(recording)) == before
+    sound.play(devices, tone, "again")
+    wait_for_packets(recording, 20)
+    finish(agent, recording)
+    file = matroska.read(recording.path)
+    gap = file.sound[before].time - file.sound[before - 1].time
+    assert gap > 1_900
+    # Its pictures came meanwhile, and the first sound after the pause came when they did.
+    assert abs(file.sound[-1].time - file.times[-1]) < 1_500
+
+
+# Devices
+
+
+def test_it_follows_the_default(devices, agent, tone, tmp_path):
+    """Another output becomes the default, as when a headset is plugged in: what is played there is heard, and what is played elsewhere is not."""
+    share(agent, "both")
+    recording = record(agent.desktop, tmp_path / "x.webm")
+    wait_until(lambda: sound.linked(devices, "vitrine-system", "speaker"), "the output")
+    wait_until(lambda: sound.linked(devices, "vitrine-microphone", "microphone"), "the microphone")
+    sound.add_device(devices, "headset")
+    sound.add_microphone(devices, "headset-microphone")
+    sound.set_default(devices, "sink", "headset")
+    sound.set_default(devices, "source", "headset-microphone")
+    wait_until(lambda: sound.linked(devices, "vitrine-system", "headset"), "the other output")
+    wait_until(lambda: sound.linked(devices, "vitrine-microphone", "headset-microphone"), "the other microphone")
+    sound.play(devices, tone)
+    sound.play(devices, sound.write_tone(tmp_path / "elsewhere.wav", 2_500, 2_500), "elsewhere", "speaker")
+    wait_for_packets(recording, 120)
+    samples = heard(finish(agent, recording))
+    assert sound.level(samples, 440, 0) == pytest.approx(0.125, abs=0.02)
+    assert sound.level(samples, 2_500, 0) < 0.01
+
+
+def test_it_survives_a_device_that_vanishes(devices, agent, tone, tmp_path):
+    """With the only output gone there is silence, and the picture goes on; with the next one there is sound again."""
+    share(agent, "system")
+    recording = record(agent.desktop, tmp_path / "x.webm")
+    sound.play(devices, tone)
+    wait_for_packets(recording, 20)
+    sound.remove_device(devices, "speaker")
+    wait_until(lambda: not agent.get("Capabilities")["system-audio"], "no output")
+    before, pictures = len(packets(recording)), agent.desktop.statistics["delivered"]
+    wait_until(lambda: agent.desktop.statistics["delivered"] > pictures + 20, "pictures without sound")
+    assert len(packets(recording)) <= before + 20
+    sound.add_device(devices, "other")
+    wait_until(lambda: sound.linked(devices, "vitrine-system", "other"), "the other output")
+    # The player goes on there too.
+    wait_for_packets(recording, 50)
+    samples = heard(finish(agent, recording)[-sound.RATE:])
+    assert sound.level(samples, 440, 0) == NEAR
+    assert agent.desktop.get("IsBroadcastActive")
+
+
+# Muted, stopped, unread
+
+
+def test_muted_is_silent(devices, agent, tone, tmp_path):
+    share(agent, "both")
+    recording = record(agent.desktop, tmp_path / "x.webm")
+    sound.play(devices, tone)
+    wait_for_packets(recording, 20)
+    agent.desktop.mute(True)
+    muted = len(packets(recording))
+    wait_until(lambda: sound.node(devices, "vitrine-system") is None and sound.node(devices, "vitrine-microphone") is None, "nobody who listens")
+    GLib.usleep(500_000)
+    # What was in the pipe is all that came.
+    assert len(packets(recording)) - muted < 10
+    agent.desktop.mute(False)
+    wait_for_packets(recording, 50)
+    finish(agent, recording)
+    times = [block.time for block in matroska.read(recording.path).sound]
+    assert max(after - before for before, after in zip(times, times[1:])) > 500
+
+
+def test_nothing_is_heard_after_the_broadcast_and_the_next_one_goes_on_in_the_same_stream(devices, agent, tone, tmp_path):
+    share(agent, "system")
+    recording = record(agent.desktop, tmp_path / "x.webm")
+    sound.play(devices, tone)
+    wait_for_packets(recording, 20)
+    agent.set_screen_share(False)
+    wait_until(lambda: sound.node(devices, "vitrine-system") is None, "nobody who listens")
+    before = len(packets(recording))
+    GLib.usleep(700_000)
+    assert len(packets(recording)) == before
+    share(agent, "system")
+    wait_for_packets(recording, 20)
+    finish(agent, recording)
+    file = matroska.read(recording.path)
+    times = [block.time for block in file.sound]
+    assert times == sorted(times) and times[before] - times[before - 1] > 600
+
+
+def test_no_byte_comes_before_the_first_picture(devices, agent, tone, tmp_path):
+    screen = TestScreen(devices.client)
+    screen.configure(manual=True, first_frame=False)
+    sound.play(devices, tone)
+    call = agent.start_screen_share(True, wait=True, audio="system")
+    recording = agent.desktop.subscribe().record(tmp_path / "x.webm")
+    wait_until(lambda: screen.streams and screen.streams[0]["state"] == "streaming", "the source")
+    assert recording.size == 0
+    screen.push_frames(1)
+    call.wait()
+    wait_for_packets(recording, 20)
+    file = matroska.read(recording.path, may_be_cut=True)
+    assert file.times[0] == 0 and file.sound[0].time >= 0
+
+
+def test_nobody_listens_while_nobody_reads(devices, agent, tone, tmp_path):
+    """PipeWire has no stream of ours without a reader that can hear, and the agent no thread for it."""
+    share(agent, "both")
+    sound.play(devices, tone)
+    raw = agent.desktop.subscribe(format="y4m").record(tmp_path / "x.y4m")
+    raw.wait_for_bytes(1_000)
+
+    def threads():
+        return subprocess.run(["ps", "-L", "-o", "comm=", "-p", str(devices.agent_process.pid)], capture_output=True, text=True).stdout.split()
+
+    assert "sound" not in threads() and sound.node(devices, "vitrine-system") is None
+    recording = record(agent.desktop, tmp_path / "x.webm")
+    wait_for_packets(recording, 5)
+    assert "sound" in threads()
+    recording.stop()
+    wait_until(lambda: sound.node(devices, "vitrine-system") is None and "sound" not in threads(), "nobody who listens")
+
+
+def test_silence_wakes_nobody(devices, agent, tmp_path):
+    """While nothing plays no packet comes, the output sleeps, and so does the thread."""
+    TestScreen(devices.client).configure(manual=True)
+    share(agent, "system")
+    recording = record(agent.desktop, tmp_path / "x.webm")
+    wait_until(lambda: sound.linked(devices, "vitrine-system", "speaker"), "the output")
+    wait_until(lambda: _at_rest(devices), "the thread at rest")
+    before = _switches(devices)
+    GLib.usleep(2_000_000)
+    assert _switches(devices) - before <= 2
+    assert packets(recording) == []
+    assert "running" not in [state for _, name, state in sound.nodes(devices) if name == "speaker"]
+
+
+def _switches(session):
+    """How often the thread of sound, and PipeWire's beside it, have gone to sleep."""
+    count = 0
+    for task in Path(f"/proc/{session.agent_process.pid}/task").iterdir():
+        if (task / "comm").read_text().strip() in ("sound", "data-loop.0", "pipewire"):
+            count += int((task / "status").read_text().split("voluntary_ctxt_switches:")[1].split()[0])
+    return count
+
+
+def _at_rest(session):
+    before = _switches(session)
+    GLib.usleep(500_000)
+    return _switches(session) == before
+
+
+# Other formats, other readers
+
+
+@pytest.mark.parametrize("format", ["ivf", "y4m"])
+def test_a_format_without_room_for_it_carries_the_picture_alone(devices, agent, tone, tmp_path, format):
+    share(agent, "system")
+    sound.play(devices, tone)
+    recording = record(agent.desktop, tmp_path / f"x.{format}", format=format)
+    recording.wait_for_bytes(20_000)
+    agent.desktop.unsubscribe_all(agent.unique_name)
+    recording.wait_for_end()
+    assert [one["codec_type"] for one in probe(recording.path)["streams"]] == ["video"]
+
+
+def test_a_recording_has_both_in_order(devices, agent, tone, tmp_path):
+    """`record` makes a file that can be sought in, with its blocks in the order of their times."""
+    share(agent, "system")
+    sound.play(devices, tone)
+    path = tmp_path / "x.webm"
+    devices.control("record", path, "--seconds", 4)
+    found = read_finished(path)
+    file = matroska.read(path)
+    assert len(file.sound) > 100 and len(file.blocks) > 20 and found.keys[0] == 0
+    assert sound.level(heard(sound.decode(path)), 440, 0) == NEAR
+
+
+def test_share_audio_by_the_command_line(devices, agent, tmp_path):
+    done = devices.control("share", "--detach", "--audio", "both")
+    assert "with the sound of this machine and the microphone" in done.stdout
+    recording = record(agent.desktop, tmp_path / "x.webm")
+    assert matroska.read(recording.path, may_be_cut=True).sound_codec == "A_OPUS"
+    again = devices.control("share", "--detach", "--audio", "none", check=False)
+    assert again.returncode == 1 and "audio" in again.stderr
+
+
+def test_what_the_person_has_set_holds_for_a_share(devices, agent, tmp_path):
+    folder = devices.root / "config" / "vitrine"
+    folder.mkdir()
+    (folder / "vitrine.conf").write_text("audio = system\n")
+    agent.set_screen_share(True, wait=True)
+    assert agent.get("DefaultOptions")["audio"] == "system"
+    recording = record(agent.desktop, tmp_path / "x.webm")
+    assert matroska.read(recording.path, may_be_cut=True).sound_codec == "A_OPUS"
+
+
+# Where it cannot be
+
+
+def can(agent):
+    found = agent.get("Capabilities")
+    return found["system-audio"], found["microphone"]
+
+
+def refused(agent, audio):
+    """The error of a share and of a track with this sound."""
+    messages = []
+    for call in (lambda: agent.set_screen_share(True, audio=audio), lambda: agent.create_track(audio=audio)):
+        with pytest.raises(BusError) as raised:
+            call()
+        assert raised.value.name == ERROR + "Unsupported"
+        messages.append(raised.value.message)
+    assert messages[0] == messages[1] and "audio" in messages[0]
+    return messages[0]
+
+
+def test_what_there_is_none_of_is_refused_with_the_reason(session, agent):
+    """Capabilities tell the truth whenever they are read, and follow what is plugged in."""
+    assert can(agent) == (False, False)
+    assert "no sound output" in refused(agent, "system") and "no sound input" in refused(agent, "microphone")
+    sound.add_device(session, "speaker")
+    assert can(agent) == (True, False)
+    assert "no sound input" in refused(agent, "both")
+    agent.create_track(audio="system").destroy()
+    sound.add_microphone(session, "microphone")
+    assert can(agent) == (True, True)
+    agent.create_track(audio="both").destroy()
+    sound.remove_device(session, "speaker")
+    assert can(agent) == (False, True)
+    assert agent.desktop.state == "idle"
+
+
+@pytest.mark.skipif(not peers.sandboxing_works(), reason="this machine lets nobody make a sandbox (bwrap --unshare-user)")
+def test_a_sandboxed_program_may_not_listen(devices):
+    """The person is asked about the screen alone."""
+    with peers.sandboxed(devices) as peer:
+        with pytest.raises(BusError) as raised:
+            peer.create_track(audio="microphone")
+        assert raised.value.name == ERROR + "Unsupported" and "sandboxed" in raised.value.message
+        assert peer.create_track(audio="none")
+
+
+def test_without_a_session_manager_it_is_refused(devices, agent):
+    assert can(agent) == (True, True)
+    devices.processes.end(devices.wireplumber)
+    wait_until(lambda: can(agent) == (False, False), "the session manager gone")
+    assert "session manager" in refused(agent, "system")
+
+
+def test_without_pipewire_it_is_refused(make_session):
+    session = make_session(pipewire=False, screen=False, portal="absent")
+    agent = session.agent()
+    assert can(agent) == (False, False)
+    assert "PipeWire does not answer" in refused(agent, "both")
+    assert agent.create_track(audio="none").state == "idle"
