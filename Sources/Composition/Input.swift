@@ -13,7 +13,14 @@ final class Input {
     private(set) var size = PixelSize(width: 0, height: 0)
     /// The source's pointer, as it was taken last.
     let cursor = CursorImage()
-    private var shown: FrameLease?
+    private var shown: Shown?
+
+    /// Keeps a lease where it can be looked at without being taken: Swift 6.0 does not chain through an optional one.
+    private final class Shown {
+        let frame: FrameLease
+
+        init(_ frame: consuming FrameLease) { self.frame = frame }
+    }
 
     init(_ pool: FramePool, expected: PixelSize?) {
         (self.pool, self.expected) = (pool, expected.flatMap { $0.isUsable ? $0 : nil })
@@ -25,7 +32,7 @@ final class Input {
     /// Shows a newer picture from now on.
     func accept(_ frame: consuming FrameLease) {
         size = frame.size
-        shown = consume frame
+        shown = Shown(frame)
     }
 
     /// Draws a part of the source, given in pixels of the whole.
@@ -34,7 +41,8 @@ final class Input {
     ///   - place: where the source lies in the whole.
     ///   - view: the part of the whole that the planes are.
     func draw(_ area: PixelRect, at place: PixelRect, _ view: PixelRect, _ planes: I420Planes) {
-        shown?.withPlanes { source in
+        guard let shown else { return }
+        shown.frame.withPlanes { source in
             if place.size == source.size {
                 copy(source, area, at: place, view, planes)
             } else {

@@ -12,7 +12,7 @@ import Testing
     @Test func nothingIsShownBeforeTheFirstPicture() throws {
         let rig = try Rig(2)
         rig.composer.compose()
-        #expect(rig.pool.latest() == nil && !rig.composer.hasPicture && rig.composer.size == nil)
+        #expect(rig.picture().isEmpty && !rig.composer.hasPicture && rig.composer.size == nil)
     }
 
     @Test func othersAreBlackUntilTheirFirst() throws {

@@ -28,8 +28,7 @@ final class Rig {
         inputs[index].write(size: size, time: time, arrival: .now, damage: rect.map { Damage($0) } ?? .everything) { planes, stale in
             if let rect {
                 // What is out of date besides comes from the picture before.
-                let last = inputs[index].latest()
-                last?.withPlanes { Conversion.copy($0, into: planes, stale) }
+                if let last = inputs[index].latest() { last.withPlanes { Conversion.copy($0, into: planes, stale) } }
                 if let part = planes.part(rect) { Conversion.fill(part, luma: luma, blue: 128, red: 128) }
             } else {
                 Conversion.fill(planes, luma: luma, blue: 128, red: 128)
