@@ -25,7 +25,8 @@ def add_microphone(session, name):
 
 def nodes(session):
     """Number, name and state of all nodes."""
-    found = json.loads(session.run(["pw-dump", "--no-colors"], timeout=20).stdout)
+    # What changes while it is listed comes behind the list.
+    found, _ = json.JSONDecoder().raw_decode(session.run(["pw-dump", "--no-colors"], timeout=20).stdout)
     return [(one["id"], one["info"]["props"].get("node.name", ""), one["info"]["state"]) for one in found
             if one["type"] == "PipeWire:Interface:Node" and one.get("info")]
 
