@@ -5,7 +5,8 @@ import Loop
 ///
 /// Anybody may make a sandbox with any `/.flatpak-info` in its root: what that says is worth nothing by itself. What is worth something is
 /// the folder of the instance, `.flatpak/ID`: `info` is the sandbox's `/.flatpak-info`, `bwrapinfo.json` says with which process it began,
-/// and `.ref` is locked for as long as it runs.
+/// and `.ref` is locked for as long as it runs. The lock may come just after the program: Flatpak itself takes an instance for running that is not
+/// three seconds old.
 ///
 /// Source: [flatpak-instance.c](https://github.com/flatpak/flatpak/blob/main/common/flatpak-instance.c),
 /// [flatpak-run-dbus.c](https://github.com/flatpak/flatpak/blob/main/common/flatpak-run-dbus.c).
@@ -62,7 +63,7 @@ struct FlatpakInstance {
         self.folder = "\(folder)/\(id)"
         // Folders of applications lie beside those of instances, and their programs may write there.
         guard FlatpakInstance.isNumber(id), let info = Files.ownText(of: self.folder + "/info").flatMap(FlatpakInstance.parse),
-            info.instance == id, Files.isLocked(self.folder + "/.ref")
+            info.instance == id, Files.isLocked(self.folder + "/.ref") || Files.isYoung(self.folder + "/.ref", seconds: 3)
         else { return nil }
         application = info.application
     }

@@ -33,6 +33,12 @@ extension Files {
         return fcntl(file.raw, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
     }
 
+    /// Whether a file was changed at most so many seconds ago.
+    public static func isYoung(_ path: String, seconds: Int) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0 && status.st_mtim.tv_sec + seconds >= time(nil)
+    }
+
     /// Where a symbolic link points; nil when it cannot be read.
     public static func target(of link: String) -> String? {
         var bytes = [UInt8](repeating: 0, count: 4_096)

@@ -4,6 +4,7 @@
 import contextlib
 import fcntl
 import os
+import time
 
 import pytest
 from gi.repository import GLib
@@ -284,11 +285,25 @@ def test_a_forged_flatpak(world, me, own, what, numbers):
 
 
 @needs_sandbox
+def test_an_instance_that_has_just_begun(world, me):
+    """An application may call before the lock of its instance is there: for three seconds it is taken for running, as Flatpak does."""
+    # A busy machine has a minute for it here.
+    for age, known in ((-60, True), (10, False)):
+        instance = peers.FlatpakInstance(world, "org.example.Viewer")
+        os.utime(instance.folder / ".ref", (time.time() - age, time.time() - age))
+        with instance.proxied() as address, peers.Peer(world, [peers.PYTHON, peers.PEER], DBUS_SESSION_BUS_ADDRESS=address) as peer:
+            identity = me.track(peer.create_track()).get("OwnerIdentity")
+        assert identity == "app:org.example.Viewer" if known else "xdg-dbus-proxy" in identity
+
+
+@needs_sandbox
 @pytest.mark.parametrize("what", ["left", "another application's"])
 def test_an_instance_that_is_none(world, me, what):
     """The folder of an instance that has ended, and one that names another application than the sandbox does, stand for nobody."""
     instance = peers.FlatpakInstance(world, "org.example.Viewer")
     if what == "left":
+        # One that has only just begun may not be locked yet.
+        os.utime(instance.folder / ".ref", (0, 0))
         with instance.proxied() as address:
             with instance.peer(DBUS_SESSION_BUS_ADDRESS=address) as peer:
                 assert me.track(peer.create_track()).get("OwnerIdentity") == "app:org.example.Viewer"
