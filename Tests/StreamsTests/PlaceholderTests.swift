@@ -81,22 +81,25 @@ extension LiveTests {
             rig.publish(bright)
             rig.wait("a picture") { reader.sent == 1 }
             rig.pool.withdrawAll()
+            // What was on its way already comes.
+            rig.idle(.milliseconds(300))
+            let sent = reader.sent
             reader.stream?.requestKeyFrame()
             let late = try rig.read(StreamOptions(format: format))
             let ending = try rig.read(StreamOptions(format: format))
             ending.stream?.finish()
             rig.wait("an end without a picture") { ending.isAtEnd }
             rig.idle(.milliseconds(300))
-            #expect(reader.sent == 1 && late.bytes.isEmpty && ending.bytes.isEmpty)
+            #expect(reader.sent == sent && late.bytes.isEmpty && ending.bytes.isEmpty)
             rig.publish(TestPicture(160, 120, luma: 60))
-            rig.wait("the next picture, for both") { reader.sent >= 2 && late.sent >= 1 }
+            rig.wait("the next picture, for both") { reader.sent > sent && late.sent >= 1 }
             reader.stream?.finish()
             late.stream?.finish()
             rig.wait("the end") { reader.isAtEnd && late.isAtEnd }
             guard format == .webm else { return }
             let recordings = [Recording(reader.bytes), Recording(late.bytes)]
             #expect(recordings.map(\.complaints) == ["", ""])
-            #expect(recordings[0].frames.map { $0[0] < 100 }.firstIndex(of: true) == 1)
+            #expect(recordings[0].frames.map { $0[0] < 100 }.firstIndex(of: true) == sent)
             #expect(!recordings[1].frames.contains { $0[0] >= 100 })
         }
 
