@@ -40,10 +40,9 @@ struct Configuration {
 
     /// What a file may set, as its manual has it.
     static let keys = [
-        "preset", "max-size", "fps", "bitrate", "sources", "multiple", "cursor", "title", "allow", "persist", "restore-key", "indicator",
+        "preset", "max-size", "fps", "bitrate", "sources", "multiple", "cursor", "audio", "title", "allow", "persist", "restore-key",
+        "indicator",
     ]
-    /// What is refused in words of its own.
-    private static let unbuiltKeys = ["audio"]
 
     /// Takes the lines of one file in.
     ///
@@ -98,7 +97,7 @@ struct Configuration {
     private static func parse(_ line: String) throws(AgentError) -> (key: String, value: String) {
         guard let equals = line.firstIndex(of: "=") else { throw AgentError(.invalidArgs, "it is not of the form key = value") }
         let key = trimmed(line[..<equals])
-        guard keys.contains(key) || unbuiltKeys.contains(key) else {
+        guard keys.contains(key) else {
             throw AgentError(.invalidArgs, "there is no key \"\(key)\"; there are \(keys.joined(separator: ", "))")
         }
         return (key, trimmed(line[line.index(after: equals)...]))

@@ -26,7 +26,9 @@ final class Program {
         """
 
     /// Where lines come from: what stands in front of each.
-    private static let areas = ["agent", "capture", "choices", "dbus", "indicator", "lock", "notice", "portal", "streams", "track"]
+    private static let areas = [
+        "agent", "capture", "choices", "dbus", "indicator", "lock", "notice", "portal", "sound", "streams", "track",
+    ]
 
     private let arguments: [String]
     private var idleLimit: Duration?
