@@ -17,9 +17,11 @@ final class Input {
 
     /// Keeps a lease where it can be looked at without being taken: Swift 6.0 does not chain through an optional one.
     private final class Shown {
-        let frame: FrameLease
+        private let frame: FrameLease
 
         init(_ frame: consuming FrameLease) { self.frame = frame }
+
+        func withPlanes(_ body: (I420Planes) -> Void) { frame.withPlanes { body($0) } }
     }
 
     init(_ pool: FramePool, expected: PixelSize?) {
@@ -42,7 +44,7 @@ final class Input {
     ///   - view: the part of the whole that the planes are.
     func draw(_ area: PixelRect, at place: PixelRect, _ view: PixelRect, _ planes: I420Planes) {
         guard let shown else { return }
-        shown.frame.withPlanes { source in
+        shown.withPlanes { source in
             if place.size == source.size {
                 copy(source, area, at: place, view, planes)
             } else {
