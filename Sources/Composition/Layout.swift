@@ -37,10 +37,16 @@ public struct Arrangement: Equatable, Sendable {
     /// Lays out sources of those sizes, of which there is at least one.
     public init(_ sources: [PixelSize], _ layout: Layout) {
         let columns = layout.columns(sources.count)
-        let scale = Arrangement.scale(sources, columns)
+        var scale = Arrangement.scale(sources, columns)
         // Of equal sizes nothing is rounded.
-        let sizes = scale == 1 ? sources : sources.map { Arrangement.scaled($0, by: scale) }
-        let (widths, heights) = Arrangement.cells(sizes, columns)
+        var sizes = scale == 1 ? sources : sources.map { Arrangement.scaled($0, by: scale) }
+        var (widths, heights) = Arrangement.cells(sizes, columns)
+        // Sources that are already as small as they can be leave the others less.
+        while max(widths.reduce(0, +), heights.reduce(0, +)) > Arrangement.greatestSide {
+            scale *= 0.999
+            sizes = sources.map { Arrangement.scaled($0, by: scale) }
+            (widths, heights) = Arrangement.cells(sizes, columns)
+        }
         size = PixelSize(width: widths.reduce(0, +), height: heights.reduce(0, +))
         let lefts = Arrangement.starts(widths)
         let tops = Arrangement.starts(heights)

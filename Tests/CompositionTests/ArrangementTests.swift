@@ -51,6 +51,12 @@ import Testing
         #expect(row.places.allSatisfy { $0.size == row.places[0].size })
     }
 
+    @Test func sourcesThatCannotBeMadeSmallerLeaveTheOthersLess() {
+        let arrangement = Arrangement([size(16_382, 100), size(16_382, 100), size(2, 2), size(1, 1)], .row)
+        #expect(arrangement.size.isUsable, "\(arrangement.size)")
+        #expect(arrangement.places.map(\.width).min() == 2)
+    }
+
     /// Whatever the sources measure: all even, all inside, none over another, each in its shape.
     @Test func anySourcesFit() {
         var numbers = SystemRandomNumberGenerator()
