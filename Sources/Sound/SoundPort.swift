@@ -81,6 +81,15 @@ final class SoundPort {
         return time > now - greatestError && time < now + greatestError ? time : now
     }
 
+    /// A device's delay in nanoseconds, at most a second of it: the device says what it likes.
+    ///
+    /// - Parameter delay: in units of `numerator` / `denominator` seconds.
+    static func crediblePart(of delay: Int64, _ numerator: UInt32, _ denominator: UInt32) -> Int64 {
+        guard denominator > 0 else { return 0 }
+        let nanoseconds = Double(delay) * Double(numerator) / Double(denominator) * 1e9
+        return Int64(max(0, min(nanoseconds, 1e9)))
+    }
+
     private func push(_ buffer: UnsafeMutablePointer<pw_buffer>, _ clock: pw_time) -> Bool {
         guard let spa = buffer.pointee.buffer, spa.pointee.n_datas > 0, let data = spa.pointee.datas, let memory = data.pointee.data,
             let chunk = data.pointee.chunk
@@ -94,8 +103,7 @@ final class SoundPort {
         var time = SoundPort.credible(clock.now, now: Instant.now.nanoseconds)
         // A microphone's samples were taken before they came; what is played is taken as it is handed over.
         if input == .microphone {
-            let delay = clock.rate.denom > 0 ? clock.delay * 1_000_000_000 * Int64(clock.rate.num) / Int64(clock.rate.denom) : 0
-            time -= Int64(count) * 1_000_000 / 48 + max(0, min(delay, 1_000_000_000))
+            time -= Int64(count) * 1_000_000 / 48 + SoundPort.crediblePart(of: clock.delay, clock.rate.num, clock.rate.denom)
         }
         return ring.push((memory + offset).assumingMemoryBound(to: Float.self), count: count, at: time)
     }

@@ -143,4 +143,12 @@ private struct Bench {
         #expect(SoundPort.credible(now - 21_000_000, now: now) == now - 21_000_000)
         for time in [0, -1, .min, .max, now + 3_000_000_000] { #expect(SoundPort.credible(time, now: now) == now) }
     }
+
+    @Test func aDelayIsBelievedUpToASecond() {
+        #expect(SoundPort.crediblePart(of: 480, 1, 48_000) == 10_000_000)
+        #expect(SoundPort.crediblePart(of: 19_200_000_000, 1, 48_000) == 1_000_000_000)
+        #expect(SoundPort.crediblePart(of: .max, .max, 1) == 1_000_000_000)
+        for delay: Int64 in [0, -1, .min] { #expect(SoundPort.crediblePart(of: delay, 1, 48_000) == 0) }
+        #expect(SoundPort.crediblePart(of: 480, 1, 0) == 0)
+    }
 }
