@@ -12,7 +12,7 @@ enum StatusVerb {
             "With --follow a line follows at each change, until Ctrl-C; it waits for an agent that does not run yet.",
             "With --json each line is one object with the same members: event (state, started, finished, start-failed, preset-too-high), "
                 + "reason and detail (of finished and start-failed), preset-suggested, agent (whether it runs), track, state, capturing, "
-                + "broadcasting, paused, muted, preset, title, size ([width, height]), crop and masks ([x, y, width, height]), layout, sources, started-at (microseconds since the epoch), "
+                + "broadcasting, sharing (whether any track of the agent broadcasts), paused, muted, preset, title, size ([width, height]), crop and masks ([x, y, width, height]), layout, sources, started-at (microseconds since the epoch), "
                 + "readers, last-error-name, last-error. What does not apply is null.",
         ],
         options: [OptionSpec(name: "follow", letter: "f", text: "go on, with a line at each change"), .json, .track],
@@ -40,10 +40,12 @@ final class StatusReport {
     func run() throws(Failure) -> ExitCode {
         guard follows else {
             let track = try agent.track(path)
+            let all = track == nil ? [] : try agent.programsTracks().filter(\.isActive)
             if usesJSON {
-                agent.context.out.line(Self.json(path, track, event: nil).text)
+                let isAnythingShared = track?.isActive == true || !all.isEmpty
+                agent.context.out.line(Self.json(path, track, isAnythingShared: isAnythingShared, event: nil).text)
             } else {
-                let others = path == Agent.desktopTrack && track != nil ? try agent.programsTracks().filter(\.isActive) : []
+                let others = path == Agent.desktopTrack ? all : []
                 agent.context.out.lines(Self.lines(track, others: others, agent.context.out))
             }
             return .done
@@ -58,7 +60,13 @@ final class StatusReport {
     }
 
     private func show(_ event: TrackEvent?) {
-        let line = usesJSON ? Self.json(path, observer.track, event: event).text : Self.line(observer.track, event: event)
+        let isAnythingShared = observer.isAnythingShared
+        let line: String?
+        if usesJSON {
+            line = Self.json(path, observer.track, isAnythingShared: isAnythingShared, event: event).text
+        } else {
+            line = Self.line(observer.track, isAnythingShared: isAnythingShared, event: event)
+        }
         // A property that is not shown may have changed.
         guard let line, line != lastLine else { return }
         lastLine = line
@@ -68,7 +76,9 @@ final class StatusReport {
     // MARK: - JSON
 
     /// The whole truth in one object, with the same members each time.
-    static func json(_ path: ObjectPath, _ track: Track?, event: TrackEvent?) -> JSON {
+    ///
+    /// - Parameter isAnythingShared: on this track or on another.
+    static func json(_ path: ObjectPath, _ track: Track?, isAnythingShared: Bool, event: TrackEvent?) -> JSON {
         var (name, reason, detail, preset): (String, JSON, JSON, JSON) = ("state", .null, .null, .null)
         switch event {
         case .started: name = "started"
@@ -95,6 +105,7 @@ final class StatusReport {
             "state": .string(track?.state ?? "idle"),
             "capturing": .bool(track?.isCapturing ?? false),
             "broadcasting": .bool(track?.isBroadcastActive ?? false),
+            "sharing": .bool(isAnythingShared || track?.isBroadcastActive ?? false),
             "paused": .bool(track?.isPaused ?? false),
             "muted": .bool(track?.isMuted ?? false),
             "preset": filled(track?.preset),
@@ -155,7 +166,7 @@ final class StatusReport {
     }
 
     /// One line, for a change; nil when there is nothing to say.
-    static func line(_ track: Track?, event: TrackEvent?) -> String? {
+    static func line(_ track: Track?, isAnythingShared: Bool, event: TrackEvent?) -> String? {
         switch event {
         case .finished(let reason, let detail): return "finished: \(Reason(name: reason, detail: detail).sentence)"
         case .startFailed(let name, let detail): return "start failed: \(printable(Remedy.inOurWords(detail))) (\(printable(name)))"
@@ -165,7 +176,11 @@ final class StatusReport {
         }
         guard let track else { return "idle (the agent does not run)" }
         var words = [track.state]
-        if track.isActive { words.append(printable(track.sharedThing)) }
+        if track.isActive {
+            words.append(printable(track.sharedThing))
+        } else if isAnythingShared {
+            words.append("shared on another track")
+        }
         if track.isPaused { words.append("paused") }
         if track.isMuted { words.append("muted") }
         if !track.subscriptions.isEmpty { words.append(counted(track.subscriptions.count, "reader")) }

@@ -17,6 +17,8 @@ enum TrackEvent: Equatable {
 
 /// Follows one track by its signals.
 final class TrackObserver {
+    private static let isBroadcastActive = "IsBroadcastActive"
+
     private let agent: Agent
     private let path: ObjectPath
     private var subscriptions: [Subscription] = []
@@ -24,6 +26,8 @@ final class TrackObserver {
 
     /// The track's present view; nil while the agent does not run, or while it has not answered yet.
     private(set) var track: Track?
+    /// Whether the agent broadcasts on any track.
+    private(set) var isAnythingShared = false
     /// The agent's unique name; nil while it does not run.
     private(set) var owner: BusName?
     /// Called for each event.
@@ -43,6 +47,7 @@ final class TrackObserver {
         let rules = [
             MatchRule(sender: Agent.name, path: path, interface: Agent.properties, member: "PropertiesChanged"),
             MatchRule(sender: Agent.name, path: path, interface: Agent.trackInterface),
+            MatchRule(sender: Agent.name, path: Agent.path, interface: Agent.properties, member: "PropertiesChanged"),
         ]
         for rule in rules {
             subscriptions.append(agent.connection.subscribe(rule, { [unowned self] signal in take(signal) }, ready: ready))
@@ -67,7 +72,7 @@ final class TrackObserver {
     private func ownerChanged(_ newOwner: BusName?) {
         guard newOwner != owner else { return }
         if owner != nil {
-            track = nil
+            (track, isAnythingShared) = (nil, false)
             onEvent?(.agentLeft)
         }
         owner = newOwner
@@ -77,6 +82,13 @@ final class TrackObserver {
     /// Signals that come before the answer are older than what it says.
     private func read() {
         isReading = true
+        // The answers come in the order of the calls.
+        let anything = Agent.method(
+            Agent.path, Agent.properties, "Get", [.string(Agent.interface.text), .string(TrackObserver.isBroadcastActive)], starting: false)
+        agent.connection.call(anything) { [weak self] result in
+            guard let self, case .success(let values) = result, case .variant(let value)? = values.first else { return }
+            isAnythingShared = value.asBool ?? false
+        }
         let call = Agent.method(path, Agent.properties, "GetAll", [.string(Agent.trackInterface.text)], starting: false)
         agent.connection.call(call) { [weak self] result in
             guard let self else { return }
@@ -91,9 +103,12 @@ final class TrackObserver {
         let words = signal.arguments.map { $0.asString ?? "" }
         switch (signal.interface, signal.member) {
         case (Agent.properties, _):
-            guard signal.arguments.count >= 2, words[0] == Agent.trackInterface.text, let changed = signal.arguments[1].asOptions else {
-                return
+            guard signal.arguments.count >= 2, let changed = signal.arguments[1].asOptions else { return }
+            if signal.path == Agent.path, words[0] == Agent.interface.text, let value = changed[TrackObserver.isBroadcastActive]?.asBool {
+                isAnythingShared = value
+                return onEvent?(.changed) ?? ()
             }
+            guard signal.path == path, words[0] == Agent.trackInterface.text else { return }
             guard track != nil else { return }
             track?.apply(changed)
             onEvent?(.changed)

@@ -51,11 +51,11 @@ import Testing
     }
 
     @Test func oneLineAChange() {
-        #expect(StatusReport.line(Self.active, event: .changed) == "active, monitor, 1920x1080, muted, 1 reader")
-        #expect(StatusReport.line(nil, event: nil) == "idle (the agent does not run)")
-        #expect(StatusReport.line(Self.active, event: .started) == nil)
+        #expect(StatusReport.line(Self.active, isAnythingShared: false, event: .changed) == "active, monitor, 1920x1080, muted, 1 reader")
+        #expect(StatusReport.line(nil, isAnythingShared: false, event: nil) == "idle (the agent does not run)")
+        #expect(StatusReport.line(Self.active, isAnythingShared: false, event: .started) == nil)
         #expect(
-            StatusReport.line(Self.active, event: .finished(reason: "ended-by-desktop", detail: ""))
+            StatusReport.line(Self.active, isAnythingShared: false, event: .finished(reason: "ended-by-desktop", detail: ""))
                 == "finished: The share was ended in the desktop (ended-by-desktop).")
     }
 
@@ -64,8 +64,9 @@ import Testing
             guard case .object(let members) = json else { return [] }
             return members.map(\.name)
         }
-        let full = StatusReport.json(Agent.desktopTrack, Self.active, event: .finished(reason: "stopped", detail: "x"))
-        #expect(names(full) == names(StatusReport.json(Agent.desktopTrack, nil, event: nil)))
+        let full = StatusReport.json(
+            Agent.desktopTrack, Self.active, isAnythingShared: false, event: .finished(reason: "stopped", detail: "x"))
+        #expect(names(full) == names(StatusReport.json(Agent.desktopTrack, nil, isAnythingShared: false, event: nil)))
         #expect(full.text.contains(#""event":"finished","reason":"stopped","detail":"x""#))
         #expect(full.text.contains(#""sources":[{"id":"0x1","node":42,"pixel-size":[1920,1080],"type":"monitor"}]"#))
         #expect(full.text.contains(#""title":"Talk\u001b""#))

@@ -507,6 +507,27 @@ def test_status_as_json(world, desktop):
     assert active["started-at"] == desktop.get("StartedAt")
 
 
+def test_status_says_that_another_track_is_shared(world, ctl, desktop):
+    """What a panel shows by it is true whichever track is shared."""
+    words, lines = ctl("status", "--follow"), ctl("status", "--follow", "--json")
+    words.wait_for("idle")
+    lines.wait_for('"sharing":false')
+    track = world.agent().create_track()
+    track.start_capture()
+    track.start_broadcast(wait=True)
+    words.wait_for("idle, shared on another track")
+    lines.wait_for('"sharing":true')
+    for told in (json.loads(world.control("status", "--json").stdout), json.loads(lines.out.splitlines()[-1])):
+        assert (told["state"], told["broadcasting"], told["sharing"]) == ("idle", False, True)
+    late = ctl("status", "--follow", "--json")
+    late.wait_for('"sharing":true')
+    track.destroy()
+    wait_until(lambda: json.loads(late.out.splitlines()[-1])["sharing"] is False, "the end of it")
+    for one in (words, lines, late):
+        one.send(signal.SIGINT)
+        assert one.end() == DONE
+
+
 def test_status_follows_the_transitions_in_order(world, ctl, screen, desktop):
     program = ctl("status", "--follow", "--json")
     program.wait_for('"state":"idle"')
