@@ -143,12 +143,8 @@ public final class Agent {
         if mix == .none { body() } else { sound.look(body) }
     }
 
-    /// The same, for options that were given.
-    func whenSoundIsKnown(for given: [String: Value], else standard: SoundMix, _ body: @escaping () -> Void) {
-        // A wrong value is refused later.
-        let mix = given["audio"].map { $0.asString.flatMap(SoundMix.init) ?? .none } ?? standard
-        whenSoundIsKnown(for: mix, body)
-    }
+    /// The sound that options ask for; nil where they do not say. A wrong value is refused later.
+    static func mix(in given: [String: Value]) -> SoundMix? { given["audio"].map { $0.asString.flatMap(SoundMix.init) ?? .none } }
 
     /// - Throws: `Unsupported`, with what is missing for it.
     func checkSound(_ mix: SoundMix) throws(AgentError) {
@@ -275,7 +271,7 @@ public final class Agent {
             Paths.agent, descriptions.agent, on: server,
             methods: [
                 "CreateTrack": { [weak self] call in
-                    self?.whenSoundIsKnown(for: call.options(at: 0), else: .none) {
+                    self?.whenSoundIsKnown(for: Agent.mix(in: call.options(at: 0)) ?? .none) {
                         self?.identified(call) { $0.handleCreateTrack(call, $1) }
                     }
                 },

@@ -3,6 +3,7 @@ import Contract
 import DBus
 import Frames
 import Loop
+import Sound
 
 /// The track's side of the contract: each member of `org.vitrine.ScreenShare1.Track`, and who may call it.
 extension Track {
@@ -13,7 +14,7 @@ extension Track {
                 "StartCapture": method(.manage) { track, call, _ in track.handleStartCapture(call) },
                 "StartBroadcast": { [weak self] call in
                     guard let self else { return }
-                    agent.whenSoundIsKnown(for: options.audio) {
+                    whenSoundIsKnown(for: options.audio, call) {
                         self.method(.start) { track, call, identity in track.handleStartBroadcast(call, identity) }(call)
                     }
                 },
@@ -76,6 +77,16 @@ extension Track {
     func whenSettled(_ call: Call, _ body: @escaping () -> Void) {
         whenSettled { [self] in
             if isGone { return call.fail(AgentError(.unknownObject, "\(path) has been destroyed")) }
+            body()
+        }
+    }
+
+    /// Goes on with a start when it is known whether there is its sound. One that is stopped meanwhile is answered here.
+    func whenSoundIsKnown(for mix: SoundMix, _ call: Call, _ body: @escaping () -> Void) {
+        let stopsBefore = stops
+        agent.whenSoundIsKnown(for: mix) { [weak self, path] in
+            guard let self, !isGone else { return call.fail(AgentError(.unknownObject, "\(path) has been destroyed")) }
+            if stops != stopsBefore { return call.fail(AgentError(.cancelled, "the share was stopped before it began")) }
             body()
         }
     }

@@ -6,9 +6,9 @@ extension Track {
     /// SetScreenShare(true): listens and opens the picker, joins a start that is under way, or applies live options.
     func share(_ call: Call, _ identity: Identity) {
         if !isUnderWay { agent.readConfiguration() }
-        agent.whenSoundIsKnown(for: call.options(at: 1), else: isUnderWay ? .none : agent.defaults.audio) { [weak self] in
-            guard let self else { return }
-            whenSettled(call) { self.shareKnowingSound(call, identity) }
+        let mix = Agent.mix(in: call.options(at: 1)) ?? (isUnderWay ? .none : agent.defaults.audio)
+        whenSoundIsKnown(for: mix, call) {
+            self.whenSettled(call) { self.shareKnowingSound(call, identity) }
         }
     }
 

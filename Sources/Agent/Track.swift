@@ -43,6 +43,8 @@ final class Track {
     /// What takes the sound while somebody is to hear it, and what keeps from the readers what was not meant for them.
     private var sound: SoundService.FeedID?
     private let soundGate = SoundGate()
+    /// How often it was stopped: a start that came before and still waits to begin is over then.
+    private(set) var stops = 0
     private var lastSubscription: UInt64 = 0
     private var start = StartInProgress()
     private var isSettling = false
@@ -116,7 +118,10 @@ final class Track {
     /// Waits for the outcome of the start that is under way.
     func joinStart(_ waiter: @escaping (AgentError?) -> Void) { start.waiters.append(waiter) }
 
-    func stopBroadcast(_ end: End) { perform(machine.stopBroadcast(end)) }
+    func stopBroadcast(_ end: End) {
+        stops += 1
+        perform(machine.stopBroadcast(end))
+    }
 
     /// Ends a broadcast or closes the picker, then stops capturing; `completion` comes when all is announced.
     func stopCapture(_ end: End, _ completion: @escaping () -> Void = {}) {

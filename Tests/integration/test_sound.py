@@ -17,7 +17,7 @@ import matroska
 import peers
 import picture
 import sound
-from harness import ERROR, BusError, frames, probe
+from harness import ERROR, BusError, frames, options, probe
 from processes import wait_until
 from screen import TestScreen
 from seekable import read_finished
@@ -432,6 +432,21 @@ def test_what_there_is_none_of_is_refused_with_the_reason(session, agent):
     sound.remove_device(session, "speaker")
     assert can(agent) == (False, True)
     assert agent.desktop.state == "idle"
+
+
+def test_a_stop_ends_a_start_that_waits_to_know_what_sound_there_is(devices, agent):
+    """The last word of a client holds, also where it does not wait for the answer to the one before."""
+    track = agent.create_track(audio="system")
+    track.start_capture()
+    for start, stop in ((lambda: agent.start_screen_share(True, audio="system"), lambda: agent.set_screen_share(False)),
+                        (lambda: track.start("StartBroadcast", options()), track.stop_broadcast)):
+        started = start()
+        stop()
+        try:
+            started.wait()
+        except BusError as error:
+            assert error.name == ERROR + "Cancelled"
+    assert (agent.desktop.state, track.state) == ("idle", "listening")
 
 
 @pytest.mark.skipif(not peers.sandboxing_works(), reason="this machine lets nobody make a sandbox (bwrap --unshare-user)")
