@@ -35,6 +35,10 @@ final class StatusItem {
 
     /// How long the panel may take to say that it shows the mark before that is late.
     private static let patience = Duration.seconds(5)
+    /// The mark is announced so often, with so much time in between: hosts leave one alone that they have. GNOME's extension loses it about every other
+    /// time, when the owner of its name becomes known while it is read ("Argument two may not be null").
+    private static let announcements = 8
+    private static let readingTime = Duration.seconds(3)
 
     /// Shows it to the hosts that there are.
     ///
@@ -54,9 +58,10 @@ final class StatusItem {
 
     /// Shows other shares.
     func update(_ screens: [SharedScreen]) {
+        guard screens != self.screens else { return }
         self.screens = screens
         menu.update(screens)
-        // Nothing else changes. Some hosts lose a mark whose icon is said to be new while they still read it for the first time.
+        // Nothing else changes.
         server.propertiesChanged(StatusItem.path, StatusItem.interface, ["ToolTip"])
         // Hosts listen to this, and not to the bus's own signal.
         server.emit(StatusItem.path, StatusItem.interface, "NewToolTip")
@@ -76,19 +81,33 @@ final class StatusItem {
         connection.requestName(name) { [weak self] result in
             guard let self, !isClosed else { return }
             if case .failure(let error) = result { return refused("no name for the mark in the panel: \(error)") }
-            let call = MethodCall(
-                destination: StatusItem.watcher, path: StatusItem.watcherPath, interface: StatusItem.watcherInterface,
-                member: "RegisterStatusNotifierItem", arguments: [.string(name.text)])
-            connection.call(call, timeout: .seconds(30)) { [weak self] result in
+            connection.call(StatusItem.announcement(of: name), timeout: .seconds(30)) { [weak self] result in
                 if case .failure(let error) = result { self?.refused("the panel does not take the mark: \(error)") } else { self?.shown() }
             }
             lateness = connection.loop.after(StatusItem.patience) { [weak self] in self?.onOutcome(.late) }
         }
     }
 
+    private static func announcement(of name: BusName) -> MethodCall {
+        MethodCall(
+            destination: watcher, path: watcherPath, interface: watcherInterface, member: "RegisterStatusNotifierItem",
+            arguments: [.string(name.text)])
+    }
+
+    private func announceAgain(_ count: Int) {
+        guard count > 0, let name else { return }
+        lateness = connection.loop.after(StatusItem.readingTime) { [weak self] in
+            guard let self else { return }
+            // The panel has taken it once; what it says now is of no use.
+            connection.call(StatusItem.announcement(of: name), timeout: .seconds(30)) { _ in }
+            announceAgain(count - 1)
+        }
+    }
+
     private func shown() {
         if isClosed { return }
         lateness?.cancel()
+        announceAgain(StatusItem.announcements - 1)
         onOutcome(.shown)
     }
 

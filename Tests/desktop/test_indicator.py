@@ -39,15 +39,24 @@ def test_the_mark_in_the_panel_stops_the_share(desktop_with_marks):
     """The mark is in the panel while something is shared; a click opens its menu, a click on Stop ends the share, and the mark goes."""
     desktop = desktop_with_marks
     agent = share(desktop)
-    desktop.hand.wait("evaluate", script=f"{LABELS}.includes('Stop sharing')")
-    labels = desktop.hand("evaluate", script=LABELS)
-    assert labels[0].startswith("exe:") and labels[0].endswith(" · Monitor, 1280×720 · “\u2068lesson\u2069”") and labels[2] == "Mute"
-    desktop.hand("evaluate", script=f"{MENU}.open(); true")
     item = f"{MENU}._getMenuItems().find(item => item.label?.text === 'Stop sharing')"
-    wait_until(lambda: desktop.hand("evaluate", script=f"{item}.mapped"), "the open menu", every=0.2)
-    mark = agent.mark()
-    x, y = middle_of(desktop, item)
-    desktop.hand("click", x=x, y=y)
+    mark, seen = agent.mark(), []
+
+    def stopped():
+        try:
+            seen.append(desktop.hand("evaluate", script=LABELS))
+            desktop.hand("evaluate", script=f"{MENU}.open(); true")
+            if desktop.hand("evaluate", script=f"{item}.mapped"):
+                x, y = middle_of(desktop, item)
+                desktop.hand("click", x=x, y=y)
+        except LookupError:
+            # This panel may lose the mark when it has it for a second; it is announced again.
+            pass
+        return agent.desktop.state == "listening"
+
+    wait_until(stopped, "the share stopped in the mark's menu", seconds=60, every=0.5)
+    labels = seen[-1]
+    assert labels[0].startswith("exe:") and labels[0].endswith(" · Monitor, 1280×720 · “\u2068lesson\u2069”") and labels[2:] == ["Mute", "Stop sharing"]
     finished = agent.desktop.wait_for_signal("BroadcastFinished", since=mark)
     assert finished.value[0] == "stopped"
     wait_until(lambda: not desktop.hand("evaluate", script=MARKS), "the mark gone", every=0.2)
