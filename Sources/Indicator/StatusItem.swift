@@ -29,7 +29,8 @@ final class StatusItem {
     }
 
     private let onOutcome: (Outcome) -> Void
-    private var lateness: Timer?
+    /// Runs out when the panel is late to take the mark; once it has, when the mark is announced again.
+    private var timer: Timer?
     private var screens: [SharedScreen]
     private var isClosed = false
 
@@ -70,7 +71,7 @@ final class StatusItem {
     /// Takes it away.
     func close() {
         isClosed = true
-        lateness?.cancel()
+        timer?.cancel()
         if let name { connection.releaseName(name) }
         server.unexport(StatusItem.path)
         menu.unexport()
@@ -84,7 +85,7 @@ final class StatusItem {
             connection.call(StatusItem.announcement(of: name), timeout: .seconds(30)) { [weak self] result in
                 if case .failure(let error) = result { self?.refused("the panel does not take the mark: \(error)") } else { self?.shown() }
             }
-            lateness = connection.loop.after(StatusItem.patience) { [weak self] in self?.onOutcome(.late) }
+            timer = connection.loop.after(StatusItem.patience) { [weak self] in self?.onOutcome(.late) }
         }
     }
 
@@ -96,7 +97,7 @@ final class StatusItem {
 
     private func announceAgain(_ count: Int) {
         guard count > 0, let name else { return }
-        lateness = connection.loop.after(StatusItem.readingTime) { [weak self] in
+        timer = connection.loop.after(StatusItem.readingTime) { [weak self] in
             guard let self else { return }
             // The panel has taken it once; what it says now is of no use.
             connection.call(StatusItem.announcement(of: name), timeout: .seconds(30)) { _ in }
@@ -106,14 +107,14 @@ final class StatusItem {
 
     private func shown() {
         if isClosed { return }
-        lateness?.cancel()
+        timer?.cancel()
         announceAgain(StatusItem.announcements - 1)
         onOutcome(.shown)
     }
 
     private func refused(_ why: String) {
         if isClosed { return }
-        lateness?.cancel()
+        timer?.cancel()
         log.warning("\(why); a notification stands in for it")
         onOutcome(.refused)
     }

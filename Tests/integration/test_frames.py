@@ -23,7 +23,7 @@ import pytest
 import picture
 from contract import refused
 from frames_reader import CURSOR, FramesReader
-from harness import ERROR, frames
+from harness import ERROR, SERVICE, SUBSCRIPTION, frames
 from processes import wait_until
 from screen import TestScreen
 
@@ -705,6 +705,14 @@ def test_agent_dies(session):
 # The examples
 
 
+def end_reading(track, child):
+    """Ends the one subscription of a track, which a program reads that ends with it, without a complaint."""
+    (path,) = track.get("Subscriptions")
+    track.client.call(SERVICE, path, SUBSCRIPTION, "Unsubscribe")
+    _, errors = child.communicate(timeout=PATIENCE)
+    assert (child.returncode, errors) == (0, "")
+
+
 def test_python_example(world, track):
     """The Python reader, run as a program, subscribes by itself and says what comes."""
     track.start_broadcast(wait=True)
@@ -715,10 +723,7 @@ def test_python_example(world, track):
         lines = first_lines(child, 3)
         assert lines[0].startswith("1: 640x360, mean luma ") and "changed [(0, 0, 640, 360)]" in lines[0], lines
         track.stop_capture()
-        for path in track.get("Subscriptions"):
-            track.client.call("org.vitrine.ScreenShare1", path, "org.vitrine.ScreenShare1.Subscription", "Unsubscribe")
-        _, errors = child.communicate(timeout=PATIENCE)
-        assert (child.returncode, errors) == (0, "")
+        end_reading(track, child)
     finally:
         child.kill()
         child.wait()
@@ -762,10 +767,7 @@ def test_c_example_is_started_as_it_says(world, track, tmp_path):
     child = subprocess.Popen(["bash", "-e", "-c", script], cwd=tmp_path, env=world.environment, stderr=subprocess.PIPE, text=True)
     try:
         wait_until(lambda: (output.exists() and output.stat().st_size > 100) or child.poll() is not None, "a picture")
-        (path,) = track.get("Subscriptions")
-        track.client.call("org.vitrine.ScreenShare1", path, "org.vitrine.ScreenShare1.Subscription", "Unsubscribe")
-        _, errors = child.communicate(timeout=PATIENCE)
-        assert (child.returncode, errors) == (0, "")
+        end_reading(track, child)
     finally:
         child.kill()
         child.wait()
