@@ -65,7 +65,7 @@ final class StatusReport {
         if usesJSON {
             line = Self.json(path, observer.track, isAnythingShared: isAnythingShared, event: event).text
         } else {
-            line = Self.line(observer.track, isAnythingShared: isAnythingShared, event: event)
+            line = Self.line(observer.track, isAnythingShared: isAnythingShared && observer.isSureOfOthers, event: event)
         }
         // A property that is not shown may have changed.
         guard let line, line != lastLine else { return }

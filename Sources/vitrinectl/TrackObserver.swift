@@ -28,6 +28,8 @@ final class TrackObserver {
     private(set) var track: Track?
     /// Whether the agent broadcasts on any track.
     private(set) var isAnythingShared = false
+    /// Whether ``isAnythingShared`` holds at present: an end of this track is told before the agent says whether others still share.
+    private(set) var isSureOfOthers = false
     /// The agent's unique name; nil while it does not run.
     private(set) var owner: BusName?
     /// Called for each event.
@@ -72,7 +74,7 @@ final class TrackObserver {
     private func ownerChanged(_ newOwner: BusName?) {
         guard newOwner != owner else { return }
         if owner != nil {
-            (track, isAnythingShared) = (nil, false)
+            (track, isAnythingShared, isSureOfOthers) = (nil, false, false)
             onEvent?(.agentLeft)
         }
         owner = newOwner
@@ -83,12 +85,7 @@ final class TrackObserver {
     private func read() {
         isReading = true
         // The answers come in the order of the calls.
-        let anything = Agent.method(
-            Agent.path, Agent.properties, "Get", [.string(Agent.interface.text), .string(TrackObserver.isBroadcastActive)], starting: false)
-        agent.connection.call(anything) { [weak self] result in
-            guard let self, case .success(let values) = result, case .variant(let value)? = values.first else { return }
-            isAnythingShared = value.asBool ?? false
-        }
+        askForOthers()
         let call = Agent.method(path, Agent.properties, "GetAll", [.string(Agent.trackInterface.text)], starting: false)
         agent.connection.call(call) { [weak self] result in
             guard let self else { return }
@@ -99,18 +96,36 @@ final class TrackObserver {
         }
     }
 
+    private func askForOthers() {
+        let call = Agent.method(
+            Agent.path, Agent.properties, "Get", [.string(Agent.interface.text), .string(TrackObserver.isBroadcastActive)], starting: false)
+        agent.connection.call(call) { [weak self] result in
+            guard let self, case .success(let values) = result, case .variant(let value)? = values.first else { return }
+            noteOthers(value.asBool ?? false)
+        }
+    }
+
+    private func noteOthers(_ isAnythingShared: Bool) {
+        let isNews = isAnythingShared != self.isAnythingShared || isAnythingShared && !isSureOfOthers
+        (self.isAnythingShared, isSureOfOthers) = (isAnythingShared, true)
+        if isNews, track != nil { onEvent?(.changed) }
+    }
+
     private func take(_ signal: Signal) {
         let words = signal.arguments.map { $0.asString ?? "" }
         switch (signal.interface, signal.member) {
         case (Agent.properties, _):
             guard signal.arguments.count >= 2, let changed = signal.arguments[1].asOptions else { return }
             if signal.path == Agent.path, words[0] == Agent.interface.text, let value = changed[TrackObserver.isBroadcastActive]?.asBool {
-                isAnythingShared = value
-                return onEvent?(.changed) ?? ()
+                return noteOthers(value)
             }
             guard signal.path == path, words[0] == Agent.trackInterface.text else { return }
             guard track != nil else { return }
             track?.apply(changed)
+            if changed[TrackObserver.isBroadcastActive]?.asBool == false {
+                isSureOfOthers = false
+                askForOthers()
+            }
             onEvent?(.changed)
         case (Agent.trackInterface, "BroadcastStarted"): onEvent?(.started)
         case (Agent.trackInterface, "BroadcastFinished") where words.count == 2:

@@ -519,6 +519,11 @@ def test_status_says_that_another_track_is_shared(world, ctl, desktop):
     lines.wait_for('"sharing":true')
     for told in (json.loads(world.control("status", "--json").stdout), json.loads(lines.out.splitlines()[-1])):
         assert (told["state"], told["broadcasting"], told["sharing"]) == ("idle", False, True)
+    # What is told of an end of this track is no word of others, before it is known that they still share.
+    share(desktop)
+    words.wait_for("active")
+    desktop.stop_capture()
+    wait_until(lambda: words.out.splitlines()[-1] == "idle, shared on another track", "the other track's share")
     late = ctl("status", "--follow", "--json")
     late.wait_for('"sharing":true')
     track.destroy()
@@ -526,6 +531,16 @@ def test_status_says_that_another_track_is_shared(world, ctl, desktop):
     for one in (words, lines, late):
         one.send(signal.SIGINT)
         assert one.end() == DONE
+
+
+def test_status_names_no_other_track_when_there_is_none(world, ctl, desktop):
+    words = ctl("status", "--follow")
+    words.wait_for("idle")
+    for _ in range(5):
+        share(desktop)
+        desktop.stop_capture()
+    wait_until(lambda: words.out.count("finished: ") == 5 and words.out.splitlines()[-1] == "idle", "the last end")
+    assert "another" not in words.out
 
 
 def test_status_follows_the_transitions_in_order(world, ctl, screen, desktop):
