@@ -106,12 +106,12 @@ fuzz: build ## sends nonsense over D-Bus and PipeWire for longer; ROUNDS and SEE
 	VITRINE_FUZZ_ROUNDS=$(ROUNDS) VITRINE_FUZZ_SEED=$(SEED) $(PYTEST) --timeout=0 Tests/integration/test_fuzz.py
 	VITRINE_FUZZ_ROUNDS=$(ROUNDS) VITRINE_FUZZ_SEED=$(SEED) $(SWIFT) test $(CHECKS) --filter '^CaptureTests\.PipeWireFuzzTests'
 
-soak: build ## starts and stops ten thousand times and shares for an hour; STARTS and SECONDS_SHARED can be chosen
-	@echo "soak: $(STARTS) starts and stops, and beside them a share of $(SECONDS_SHARED) s"
+soak: build ## starts and stops ten thousand times, and shares for an hour, also with sound; STARTS, SECONDS_SHARED, ARGS=sound can be chosen
+	@echo "soak: $(or $(ARGS),starts share sound): $(STARTS) starts and stops, and shares of $(SECONDS_SHARED) s, beside each other"
 	@$(TOOLS)/install-packages build screen test
-	VITRINE_SOAK_SECONDS=$(SECONDS_SHARED) $(PYTEST) --timeout=0 -s Tests/integration/test_soak.py -k share & share=$$!; \
-	VITRINE_SOAK_STARTS=$(STARTS) $(PYTEST) --timeout=0 -s Tests/integration/test_soak.py -k starts; starts=$$?; \
-	wait $$share && exit $$starts
+	export VITRINE_SOAK_SECONDS=$(SECONDS_SHARED) VITRINE_SOAK_STARTS=$(STARTS); \
+	for part in $(or $(ARGS),starts share sound); do $(PYTEST) --timeout=0 -s Tests/integration/test_soak.py -k "$$part" & parts="$$parts $$!"; done; \
+	failed=0; for part in $$parts; do wait $$part || failed=1; done; exit $$failed
 
 test-asan: deps ## runs the tests of the parts, and the roughest of the programs, under AddressSanitizer
 	@echo "test-asan: looks for wrong use of memory with AddressSanitizer"

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Plays silence to the default sink; for each SIGUSR1 a click, whose time in nanoseconds of CLOCK_MONOTONIC it prints. */
+/* clicker LEVEL: plays a tone of this level, or silence (0), to the default sink; for each SIGUSR1 a click, whose time in nanoseconds of
+ * CLOCK_MONOTONIC it prints. */
 #include <spa/param/audio/format-utils.h>
 #include <pipewire/pipewire.h>
+#include <math.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 static struct pw_stream *stream;
 static atomic_int wanted;
 static atomic_llong clicked;
+static float level;
+static unsigned played;
 
 static void on_process(void *data)
 {
@@ -21,7 +25,8 @@ static void on_process(void *data)
     uint32_t frames = d->maxsize / 8;
     if (buffer->requested && buffer->requested < frames) frames = buffer->requested;
     float *samples = d->data;
-    memset(samples, 0, frames * 8);
+    /* 400 Hz: a whole number of periods a second. */
+    for (uint32_t i = 0; i < frames; i++) samples[2 * i] = samples[2 * i + 1] = level * sinf(2 * M_PI * (played++ % 120) / 120);
     if (atomic_exchange(&wanted, 0)) {
         for (int i = 0; i < 2 * 96; i++) samples[i] = i / 2 % 2 ? 0.9f : -0.9f;
         atomic_store(&clicked, time.now);
@@ -45,6 +50,7 @@ static void on_tick(void *data, uint64_t expirations)
 
 int main(int argc, char *argv[])
 {
+    level = atof(argv[1]);
     pw_init(&argc, &argv);
     struct pw_main_loop *main_loop = pw_main_loop_new(NULL);
     struct pw_loop *loop = pw_main_loop_get_loop(main_loop);

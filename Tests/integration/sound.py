@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Sound devices that are none, tones to play on them, and what is heard in a file."""
 
+import dataclasses
 import json
+import signal
 import subprocess
 
 import numpy
 
-from harness import TOP
+import matroska
+import picture
+from harness import TOP, frames
 from processes import wait_until
 
 RATE = 48_000
@@ -99,8 +103,75 @@ def loudest(samples, channel):
     return float(spectrum.argmax() * RATE / len(samples))
 
 
-def build_clicker(folder):
+@dataclasses.dataclass(frozen=True)
+class Offset:
+    """A flash and a click of one moment: when that was in the stream, and how much later than that each is in the file, in seconds."""
+
+    moment: float
+    flash: float
+    click: float
+
+    @property
+    def between(self):
+        return self.click - self.flash
+
+
+class FlashesAndClicks:
+    """Makes pictures and clicks at the same moments, and finds them in a file. The test screen sends by hand; nothing else is louder than 0.2."""
+
+    def __init__(self, session, screen, folder, tone=0.0):
+        """`tone`: the level of a tone of 400 Hz between the clicks."""
+        self._session, self._screen = session, screen
+        self._numbers, self._sent = [], {}
+        self._clicker = session.start("clicker", [_build_clicker(folder), str(tone)])
+        wait_until(lambda: "ready" in session.processes.log("clicker"), "the clicker")
+        wait_until(lambda: ("clicker", "running") in [(name, state) for _, name, state in nodes(session)], "the clicker in the graph")
+
+    @property
+    def _clicked(self):
+        """The times of all clicks, as the player took them."""
+        return [int(line) / 1e9 for line in self._session.processes.log("clicker").split() if line.isdigit()]
+
+    def make(self):
+        """Makes one of each."""
+        self._clicker.send_signal(signal.SIGUSR1)
+        self._numbers.append(self._screen.push_frames(1))
+        wait_until(lambda: len(self._clicked) >= len(self._numbers), f"click {len(self._numbers)}")
+        # The screen keeps the latest only.
+        self._sent[self._numbers[-1]] = dict(self._screen.get("Timeline"))[self._numbers[-1]] / 1e9
+
+    def find(self, path, epoch, read=picture.read):
+        """Where they are in a file whose time 0 was at `epoch`, in seconds; `read` finds the reading in a picture. What a busy machine lost is left out."""
+        file = matroska.read(path)
+        pictures = {}
+        for reading, block in zip(map(read, frames(path)), file.blocks):
+            # The same picture may come again, sharper.
+            pictures.setdefault(reading.number if reading else 0, block.time / 1e3)
+        clicks, found = click_times(path, file), []
+        for number, clicked in zip(self._numbers, self._clicked):
+            moment = clicked - epoch
+            near = [time for time in clicks if abs(time - moment) < 0.25]
+            if near and number in pictures:
+                found.append(Offset(moment, pictures[number] - (self._sent[number] - epoch), near[0] - moment))
+        return found
+
+
+def click_times(path, file):
+    """When each loud moment of a file begins, in seconds, by the times of its packets and the samples in them."""
+    done = subprocess.run(["ffmpeg", "-v", "error", "-i", str(path), "-map", "0:a", "-f", "f32le", "-ac", "1", "-"], capture_output=True, timeout=600,
+                          stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr.decode(errors="replace")
+    # What a decoder makes before the first sample is not among its samples.
+    skipped, length = file.codec_delay * RATE // 10**9, RATE // 50
+    samples = numpy.frombuffer(done.stdout, "<f4")
+    assert abs(len(samples) + skipped - length * len(file.sound)) <= length, "not 20 ms a packet"
+    loud = numpy.flatnonzero(numpy.abs(samples) > 0.3)
+    starts = [place for index, place in enumerate(loud) if index == 0 or place - loud[index - 1] > RATE // 10]
+    return [file.sound[(place + skipped) // length].time / 1e3 + ((place + skipped) % length - skipped) / RATE for place in starts]
+
+
+def _build_clicker(folder):
     """Compiles `clicker.c`."""
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "libpipewire-0.3"], check=True, capture_output=True, text=True).stdout.split()
-    subprocess.run(["cc", "-o", str(folder / "clicker"), str(TOP / "Tests/integration/clicker.c"), *flags], check=True)
+    subprocess.run(["cc", "-o", str(folder / "clicker"), str(TOP / "Tests/integration/clicker.c"), *flags, "-lm"], check=True)
     return folder / "clicker"

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Many starts and stops, and a long share with resizes, readers that come and go, mutes and pauses: nothing grows.
+"""Many starts and stops, and a long share with resizes, readers that come and go, mutes and pauses: nothing grows. Sound and picture stay together.
 
-A short form runs with the other tests; `make soak` runs ten thousand starts and an hour (VITRINE_SOAK_STARTS, VITRINE_SOAK_SECONDS).
+A short form runs with the other tests; `make soak` runs ten thousand starts and two hours (VITRINE_SOAK_STARTS, VITRINE_SOAK_SECONDS).
 """
 
 import os
 import random
+import statistics
 import time
 from pathlib import Path
 
+import sound
 from processes import wait_until
 from screen import TestScreen
 
@@ -123,3 +125,35 @@ def test_a_long_share(session):
     me.desktop.wait_until("Subscriptions", [keeper.path])
     figures.note(f"the end, {steps} steps, {me.desktop.statistics['received']} pictures")
     figures.are_flat()
+
+
+def test_sound_and_picture_stay_together(session, tmp_path):
+    """Flashes and clicks of the same moments lie within 40 ms of each other in the file, from the beginning to the end. A tone never lets the sound rest."""
+    me, screen = session.agent(), TestScreen(session.client)
+    # No more than 80 MB an hour.
+    screen.configure(size=(320, 200), manual=True)
+    sound.add_device(session, "speaker")
+    me.set_screen_share(True, wait=True, audio="system")
+    subscription = me.desktop.subscribe(bitrate=100_000)
+    recording = subscription.record(tmp_path / "x.webm")
+    recording.wait_for_bytes(500)
+    both = sound.FlashesAndClicks(session, screen, tmp_path, tone=0.05)
+    started, made = time.monotonic(), 0
+    while time.monotonic() - started < SECONDS:
+        both.make()
+        made += 1
+        time.sleep(max(0.5, SECONDS / 600))
+    epoch = subscription.get("Epoch") / 1e6
+    me.desktop.unsubscribe_all(me.unique_name)
+    recording.wait_for_end()
+    offsets = both.find(recording.path, epoch)
+    part = max(1.0, SECONDS / 60)
+    for index in range(int(offsets[-1].moment / part) + 1):
+        there = [1e3 * one.between for one in offsets if index * part <= one.moment < (index + 1) * part]
+        if there:
+            print(f"soak: from {index * part:.0f} s on the click is {statistics.median(there):+.1f} ms after the flash, at most {max(there, key=abs):+.1f} ms, "
+                  f"in {len(there)}", flush=True)
+    largest = max((one.between for one in offsets), key=abs)
+    print(f"soak: {len(offsets)} of {made} flashes with a click, {1e3 * largest:+.1f} ms at most; {recording.size / 1e6:.1f} MB", flush=True)
+    assert abs(largest) < 0.04
+    assert len(offsets) >= 0.9 * made, "a busy machine loses some, not these many"

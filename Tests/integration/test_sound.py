@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Sound beside the picture: which, at which level, in which channel, when; and what it costs while there is none."""
 
-import signal
 import subprocess
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from gi.repository import GLib, Gst
 
 import matroska
 import peers
-import picture
 import sound
 from harness import ERROR, BusError, frames, options, probe
 from processes import wait_until
@@ -160,32 +158,15 @@ def test_a_flash_and_a_click_are_at_the_same_time(devices, agent, tmp_path):
     subscription = agent.desktop.subscribe()
     recording = subscription.record(tmp_path / "x.webm")
     recording.wait_for_bytes(1_000)
-    clicker = devices.start("clicker", [sound.build_clicker(tmp_path)])
-    wait_until(lambda: "ready" in devices.processes.log("clicker"), "the clicker")
-    wait_until(lambda: ("clicker", "running") in [(name, state) for _, name, state in sound.nodes(devices)], "the clicker in the graph")
-    printed = lambda: [int(line) for line in devices.processes.log("clicker").split() if line.isdigit()]
-    numbers = []
-    for count in range(1, 6):
-        clicker.send_signal(signal.SIGUSR1)
-        numbers.append(screen.push_frames(1))
-        wait_until(lambda: len(printed()) >= count, f"click {count}")
+    both = sound.FlashesAndClicks(devices, screen, tmp_path)
+    for _ in range(5):
+        both.make()
         # Silence between them; no one click is taken for the next.
         GLib.usleep(300_000)
     epoch = subscription.get("Epoch") / 1e6
-    sent = {number: time / 1e9 for number, time in screen.get("Timeline")}
-    samples = finish(agent, recording)
-    loud = numpy.flatnonzero(numpy.abs(samples).max(1) > 0.3)
-    clicks = [loud[0]] + [after for before, after in zip(loud, loud[1:]) if after - before > sound.RATE // 10]
-    assert len(clicks) == 5
-    readings = picture.read_all(frames(recording.path))
-    pictures = {}
-    for reading, block in zip(readings, matroska.read(recording.path).blocks):
-        # The same picture may come again, sharper.
-        pictures.setdefault(reading.number if reading else 0, block.time / 1e3)
-    for place, time, number in zip(clicks, printed(), numbers):
-        click_error = place / sound.RATE - (time / 1e9 - epoch)
-        flash_error = pictures[number] - (sent[number] - epoch)
-        assert abs(click_error - flash_error) < 0.04, (click_error, flash_error)
+    finish(agent, recording)
+    offsets = both.find(recording.path, epoch)
+    assert len(offsets) == 5 and all(abs(one.between) < 0.04 for one in offsets), offsets
 
 
 def test_a_pause_in_the_sound_leaves_its_times_true(devices, agent, tone, tmp_path):
