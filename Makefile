@@ -60,7 +60,8 @@ SILENCED = $(shell lintian-explain-tags appstream-metadata-validation-failed >/d
 
 build: deps ## builds the programs into .build/release, and their manual
 	@echo "build: builds the programs into .build/release, and their manual"
-	@$(MAKE) --no-print-directory programs manual
+	@$(MAKE) --no-print-directory programs
+	@$(MAKE) --no-print-directory manual BUILT=yes
 
 programs:
 	$(SWIFT) build -c release --static-swift-stdlib $(CHECKS) $(LINKING)
@@ -172,9 +173,10 @@ deb: $(PROGRAMS:%=$(BIN)/%) ## makes a Debian package of the programs, in .build
 	cd .build/deb/vitrine && BIN=$(abspath $(BIN)) dpkg-buildpackage --unsigned-source --unsigned-changes $(PROFILE)
 	lintian --fail-on error,warning $(SILENCED) .build/deb/vitrine_*.changes
 
-# Only what was never built is built here: `sudo make install` should compile nothing.
+# Only what was never built is built here: `sudo make install` should compile nothing. After a build that was only shown (`make -n`)
+# they are not there either.
 $(PROGRAMS:%=$(BIN)/%):
-	$(MAKE) build
+	$(if $(BUILT),@:,$(MAKE) build)
 
 format: ## lays out the Swift code
 	@echo "format: lays out the Swift code"

@@ -29,6 +29,15 @@ def installed(tree):
     return sorted(str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file())
 
 
+def test_what_would_be_done_can_be_asked_for_before_a_build(tmp_path):
+    """`make -n` shows each command once, and ends."""
+    done = subprocess.run(["make", "-n", "install", f"DESTDIR={tmp_path}", f"BIN={tmp_path}/none"], cwd=TOP, capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, timeout=60)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0 and any(line.startswith("install -m 755 ") for line in lines), done.stderr
+    assert len([line for line in lines if " build -c release " in line]) <= 3
+
+
 def test_everything_is_in_its_place(tmp_path):
     subprocess.run(["make", "-s", "install", f"DESTDIR={tmp_path}", f"PREFIX={PREFIX}", f"BIN={BIN}"], cwd=TOP, check=True, stdin=subprocess.DEVNULL)
     assert installed(tmp_path) == [

@@ -4,8 +4,19 @@
 import os
 import subprocess
 
+import pytest
+
 import picture
 from harness import BIN, TOP, frames, probe
+
+
+@pytest.mark.parametrize("tool, wrong", [("as-user", "usage: as-user"), ("in-test-session", "in-test-session COMMAND")])
+def test_the_tools_say_what_they_lack(tmp_path, tool, wrong):
+    """A command to run, or the programs."""
+    for words, code, said in (([], 2, wrong), (["true"], 1, f"{tmp_path}/vitrine-agent is not there: ")):
+        done = subprocess.run([TOP / "Tests/tools" / tool, *words], env={**os.environ, "VITRINE_BIN": str(tmp_path)}, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=60)
+        assert done.returncode == code and said in done.stderr and "Traceback" not in done.stderr, done.stderr
 
 
 def test_a_newcomer_without_a_desktop_gets_a_recording_of_the_test_screen():
