@@ -34,7 +34,8 @@ extension Track {
                 options = new
                 endForbiddenSubscriptions()
                 let waits = waiter != nil && machine.isChoosing
-                if let waiter, waits { joinStart(waiter) }
+                // How long the picker stays open was said by who opened it; who joins may still wait less long.
+                if let waiter, waits { joinStart(waiter, atMost: given["timeout"] == nil ? 0 : start.timeout) }
                 applyOptions { [path] in if !waits { call.reply([.objectPath(path)]) } }
             } else {
                 try agent.checkNoPickerIsOpen()

@@ -116,7 +116,23 @@ final class Track {
     }
 
     /// Waits for the outcome of the start that is under way.
-    func joinStart(_ waiter: @escaping (AgentError?) -> Void) { start.waiters.append(waiter) }
+    ///
+    /// - Parameter seconds: the longest wait, which then ends with `TimedOut`; the start goes on. 0 is for ever.
+    func joinStart(_ waiter: @escaping (AgentError?) -> Void, atMost seconds: UInt32) {
+        guard seconds > 0 else { return start.waiters.append(waiter) }
+        var waiting: ((AgentError?) -> Void)? = waiter
+        let answer = { (error: AgentError?) in
+            waiting?(error)
+            waiting = nil
+        }
+        let timer = agent.loop.after(.seconds(Int64(seconds))) {
+            answer(AgentError(.timedOut, "nobody has chosen within \(seconds) s: the picker stays open for who opened it"))
+        }
+        start.waiters.append { error in
+            timer.cancel()
+            answer(error)
+        }
+    }
 
     func stopBroadcast(_ end: End) {
         stops += 1

@@ -59,6 +59,19 @@ def test_joins(me, world, screen):
     assert screen.get("PickersOpened") == opened + 1
 
 
+def test_joins_for_a_while(me, world, screen):
+    """A timeout is of the wait of who joins, too: it ends that one's call, and nothing else."""
+    screen.configure(answer="never")
+    first = world.agent().start_screen_share(True, wait=True, timeout=0)
+    screen.wait_for_picker()
+    brief, patient = (world.agent().start_screen_share(True, wait=True, timeout=seconds) for seconds in (1, 600))
+    error = refused(brief.wait)
+    assert error.name == ERROR + "TimedOut" and "stays open" in error.message
+    assert me.desktop.state == "choosing" and not first.done and not patient.done
+    screen.answer_picker("ok")
+    assert first.wait() == patient.wait() == (DESKTOP_TRACK,)
+
+
 def test_all_who_joined_hear_of_the_failure(world, screen):
     """A picker that is cancelled is Cancelled for all who wait; listening goes on, and the next call opens a picker again."""
     screen.configure(answer="never")
