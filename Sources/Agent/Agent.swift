@@ -138,6 +138,9 @@ public final class Agent {
         indicator?.mode = configuration.indicator
     }
 
+    /// What is wrong with the person's settings, each with its file and line.
+    public static var complaintsAboutConfiguration: [String] { Configuration.read().complaints.map(\.asPlainText) }
+
     /// Goes on when it is known whether there is that sound: at once where none is asked for.
     func whenSoundIsKnown(for mix: SoundMix, _ body: @escaping () -> Void) {
         if mix == .none { body() } else { sound.look(body) }

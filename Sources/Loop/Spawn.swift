@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 public import Glibc
 
-/// Starts a program that `PATH` leads to, with `input` as its standard input; its standard output is this program's standard error.
+/// Starts a program that `PATH` leads to.
 ///
-/// - Parameter words: its name, and its arguments.
+/// - Parameters:
+///   - words: its name, and its arguments.
+///   - input: its standard input; nil is this program's own.
+///   - output: its standard output; nil is this program's standard error.
 /// - Returns: its process, which the caller waits for.
-public func spawn(_ words: [String], input: FileDescriptor) throws(Errno) -> pid_t {
+public func spawn(_ words: [String], input: FileDescriptor? = nil, output: FileDescriptor? = nil) throws(Errno) -> pid_t {
     var actions = posix_spawn_file_actions_t()
     var attributes = posix_spawnattr_t()
     posix_spawn_file_actions_init(&actions)
@@ -14,8 +17,8 @@ public func spawn(_ words: [String], input: FileDescriptor) throws(Errno) -> pid
         posix_spawn_file_actions_destroy(&actions)
         posix_spawnattr_destroy(&attributes)
     }
-    posix_spawn_file_actions_adddup2(&actions, input.raw, 0)
-    posix_spawn_file_actions_adddup2(&actions, 2, 1)
+    if let input { posix_spawn_file_actions_adddup2(&actions, input.raw, 0) }
+    posix_spawn_file_actions_adddup2(&actions, output?.raw ?? 2, 1)
     // It is not to inherit which signals this program takes out of a descriptor, or ignores.
     var none = sigset_t(), ignored = sigset_t()
     sigemptyset(&none)

@@ -13,6 +13,8 @@ final class Program {
         The screen-share agent of this desktop session. It owns org.vitrine.ScreenShare1 on the session bus, listens there for programs
         that want to share the screen or to read a share, and shows nothing by itself. Usually the bus or the session starts it.
 
+          --check-configuration
+                             print what is wrong with vitrine.conf, a line each, and leave: with 0 when nothing is, else with 1
           --leave-when-idle[=SECONDS]
                              leave when nothing was shared, read or set for so long (600): for those who start it again when it is called
           --log-level LEVELS
@@ -111,6 +113,10 @@ final class Program {
             let (option, inline) = split(argument)
             switch option {
             case "--help", "-h": return say(Program.usage)
+            case "--check-configuration":
+                let complaints = Agent.complaintsAboutConfiguration
+                for complaint in complaints { print(complaint) }
+                return complaints.isEmpty ? 0 : 1
             case "--version": return say("vitrine-agent \(Contract.packageVersion)")
             case "--leave-when-idle":
                 guard let seconds = UInt32(inline ?? "600"), seconds > 0 else {

@@ -31,6 +31,7 @@ enum DoctorVerb {
             }
             let bus = BusView(context, connection)
             try AgentDiagnosis(bus).run(report)
+            for finding in ConfigurationDiagnosis.findings() { report(finding) }
             try PortalDiagnosis(bus).run(report)
             for finding in PipeWireDiagnosis.findings() { report(finding) }
             return isComplete ? .done : .unavailable

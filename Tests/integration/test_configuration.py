@@ -51,6 +51,16 @@ def test_wrong_lines(session, agent):
     assert ".conf:3:" not in log and DESKTOP_TRACK in agent.objects()
 
 
+def test_values_are_taken_as_they_stand(session, agent):
+    """A comment is a line of its own, and nothing quotes: what stands behind the first = is the value, but for the spaces around it."""
+    write(session, '  # title = none\n\t title=  "Room" #7 = big \nfps = 5 # slow\nbitrate="1M"\n')
+    agent.set_screen_share(True, wait=True)
+    shown = agent.get("DefaultOptions")
+    assert shown["title"] == '"Room" #7 = big' and "fps" not in shown and "bitrate" not in shown
+    log = session.processes.log("agent")
+    assert 'vitrine.conf:3: "fps = 5 # slow" is left out' in log and "vitrine.conf:4: " in log and "vitrine.conf:1: " not in log
+
+
 def test_the_machines_file_and_the_users(make_session):
     """The machine's file holds where the user's says nothing."""
     session = make_session(agent="absent", portal="absent", screen=False, pipewire=False)
