@@ -165,9 +165,9 @@ extension Knob {
                 }),
             .flag("short-memory", \.isShort, .renegotiate, "memfds have half of the bytes that the buffer claims"),
             .flag("overwrite", \.overwrites, .none, "buffers that come back are overwritten at once"),
-            .number("corrupt-header-every", \.corruptHeaderEvery, "not 0: every so manieth header says CORRUPTED, over garbage"),
-            .number("corrupt-chunk-every", \.corruptChunkEvery, "not 0: every so manieth chunk says CORRUPTED, over garbage"),
-            .number("cursor-only-every", \.cursorOnlyEvery, "not 0: every so manieth buffer has size 0 and garbage"),
+            .number("corrupt-header-every", \.corruptHeaderEvery, "not 0: one header in so many says CORRUPTED, over garbage"),
+            .number("corrupt-chunk-every", \.corruptChunkEvery, "not 0: one chunk in so many says CORRUPTED, over garbage"),
+            .number("cursor-only-every", \.cursorOnlyEvery, "not 0: one buffer in so many has size 0 and garbage"),
         ]
     }
 
@@ -175,7 +175,7 @@ extension Knob {
         [
             .flag("header", \.hasHeader, .renegotiate, "buffers have headers"),
             .choice("pts", \.timeStamps, .none, "time stamps in the headers"),
-            .number("sequence-gap-every", \.gapEvery, "not 0: every so manieth header leaves out ten sequence numbers"),
+            .number("sequence-gap-every", \.gapEvery, "not 0: one header in so many leaves out ten sequence numbers"),
             .choice("damage", \.damage, .renegotiate, "damage metadata"),
             .optional(
                 "crop", "(iiuu)", \.crop, absent: Rect(0, 0, 0, 0).value, .renegotiate,

@@ -120,7 +120,10 @@ final class Agent {
     /// The object of a track that the person names: `desktop`, a number, or a whole path.
     static func trackPath(_ text: String, verb: String) throws(Failure) -> ObjectPath {
         let isWhole = text.hasPrefix("/")
-        let path = isWhole ? ObjectPath(text) : path.appending("track").flatMap { text.contains("/") ? nil : $0.appending(text) }
+        let path =
+            isWhole
+            ? (text.hasPrefix("\(path)/track/") ? ObjectPath(text) : nil)
+            : path.appending("track").flatMap { text.contains("/") ? nil : $0.appending(text) }
         guard let path else {
             throw .usage(
                 .badValue(text, of: "--track", expected: "'desktop', a number, or a path that 'vitrinectl list' shows", verb: verb))

@@ -163,6 +163,9 @@ struct Arguments: Equatable, Sendable {
     func regions(_ name: String) throws(Failure) -> [Region]? {
         guard let texts = values[name] else { return nil }
         if texts == ["none"] { return [] }
+        if texts.contains("none") {
+            throw .usage(.wrong("--\(name) none takes all away: give it alone, or leave it out", verb: verb))
+        }
         var regions: [Region] = []
         for text in texts {
             let parts = text.split(separator: ",", omittingEmptySubsequences: false)

@@ -56,7 +56,7 @@ enum Failure: Error, Equatable, Sendable {
                     + "'make install'; 'vitrinectl doctor' says what is missing"
             }
             if name == StandardError.noReply { return "the agent went away, or did not answer in time: \(printable(message))" }
-            return message.isEmpty ? printable(name) : printable(Remedy.inOurWords(message, about: track))
+            return message.isEmpty ? printable(name) : printable(Remedy.namingOptions(Remedy.inOurWords(message, about: track)))
         case .timedOut(let member):
             return "the agent did not answer \(printable(member)) in time. See its log: journalctl --user -t vitrine-agent"
         case .cannotConnect(let detail):

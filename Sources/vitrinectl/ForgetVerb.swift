@@ -22,7 +22,10 @@ enum ForgetVerb {
             }
             do throws(Errno) {
                 if arguments.has("list") {
-                    context.out.lines(chosen(try file.choices(), program).map(line))
+                    let lines = chosen(try file.choices(), program).map(line)
+                    context.out.lines(lines)
+                    // Not among the programs, for who reads the list.
+                    if lines.isEmpty { context.err.line("Nothing is remembered\(program.map { " of \(printable($0))" } ?? "").") }
                     return .done
                 }
                 var forgotten: [Choice] = []

@@ -21,7 +21,7 @@ enum Help {
         ] + table.lines + [
             "",
             "Options:",
-            "  -h, --help  show this help; 'vitrinectl VERB --help' shows a verb's",
+            "  -h, --help  show this help; 'vitrinectl help VERB' or 'vitrinectl VERB --help' shows a verb's",
             "  --version   show the version",
             "",
             "Exit codes:",

@@ -34,26 +34,32 @@ enum Program {
         guard let word = words.first else { throw .usage(.noVerb) }
         switch word {
         case "--help", "-h", "help":
-            let named = words.dropFirst().first.flatMap { name in Verb.all.first { $0.name == name } }
-            context.out.lines(named.map(Help.verb) ?? Help.program)
+            guard let name = words.dropFirst().first, !name.hasPrefix("-") else {
+                context.out.lines(Help.program)
+                return .done
+            }
+            context.out.lines(Help.verb(try verb(named: name)))
             return .done
         case "--version", "-V":
             context.out.line(Help.version)
             return .done
         default: break
         }
-        guard let verb = Verb.all.first(where: { $0.name == word }) else {
-            if word.hasPrefix("-") {
-                throw .usage(.unknownOption(word, verb: "", nearest: nearestWord(to: word, in: ["--help", "--version"])))
-            }
-            throw .usage(.unknownVerb(word, nearest: nearestWord(to: word, in: Verb.all.map(\.name))))
+        if word.hasPrefix("-") {
+            throw .usage(.unknownOption(word, verb: "", nearest: nearestWord(to: word, in: ["--help", "--version"])))
         }
+        let verb = try verb(named: word)
         let arguments = try Arguments(Array(words.dropFirst()), of: verb)
         if arguments.has("help") {
             context.out.lines(Help.verb(verb))
             return .done
         }
         return try verb.run(context, arguments)
+    }
+
+    private static func verb(named word: String) throws(Failure) -> Verb {
+        if let verb = Verb.all.first(where: { $0.name == word }) { return verb }
+        throw .usage(.unknownVerb(word, nearest: nearestWord(to: word, in: Verb.all.map(\.name))))
     }
 
     private static func complain(_ failure: Failure, _ err: Output) {

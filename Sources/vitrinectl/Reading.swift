@@ -64,7 +64,7 @@ final class Reading {
         }
         let outcome = context.wait(until: { hasBegun() || isOver() || agentLeft }, timeout: limit)
         if hasBegun() { return }
-        if agentLeft { throw .ended(.failed, "the agent went away before the first picture; \(nothing)") }
+        if agentLeft { throw .ended(.unavailable, "the agent went away before the first picture; \(nothing)") }
         switch outcome {
         case .held: throw .ended(.failed, "the stream was ended before the first picture; \(nothing)")
         case .interrupted: throw .ended(.cancelled, "ended before the first picture; \(nothing)")
@@ -87,7 +87,7 @@ final class Reading {
 
     /// Says why a stream has ended that nobody here asked to end.
     ///
-    /// - Returns: whether that is a failure.
+    /// - Returns: the exit code that goes with it.
     func explainEnd(agentGone: String) -> ExitCode {
         // The stream's end comes before the words that explain it.
         _ = context.wait(until: { end != nil || agentLeft }, timeout: .seconds(1))
@@ -96,6 +96,6 @@ final class Reading {
             return end.exitCode
         }
         context.err.line(agentLeft ? agentGone : "The stream was ended.")
-        return agentLeft ? .failed : .done
+        return agentLeft ? .unavailable : .done
     }
 }

@@ -5,10 +5,11 @@ struct Reason {
     let name: String
     let detail: String
 
-    /// The end that a client or the user wished for is no failure.
+    /// The end that somebody wished for is no failure.
     var exitCode: ExitCode {
         switch name {
-        case "stopped", "ended-by-desktop", "source-removed", "owner-left": .done
+        case "stopped", "ended-by-desktop", "owner-left": .done
+        case "agent-exit", "portal-lost", "pipewire-lost": .unavailable
         default: .failed
         }
     }

@@ -18,7 +18,25 @@ enum Remedy {
             ("only its owner may: make a track of your own with CreateTrack", "only the program that made it may"),
             ("may do that on its own tracks only: make one with CreateTrack", "may do that on its own tracks only"),
             ("take some back with Disallow first", "name fewer of them with --allow"),
+            ("ask for \"session\"", "leave --remember out"),
         ]
+    }
+
+    /// Keys of the contract that are called otherwise on the command line.
+    private static let options = ["masks": "mask", "persist": "remember", "Layout": "layout"]
+
+    private static func option(_ key: Substring) -> String { "--" + (options[String(key)] ?? String(key)) }
+
+    /// A refusal of the agent's with the options that the person typed in place of the contract's keys, which stand at its beginning.
+    static func namingOptions(_ message: String) -> String {
+        let busy = " cannot change while the share is under way"
+        if let range = message.firstRange(of: busy) {
+            let keys = message[..<range.lowerBound].split(separator: ",").map { option($0.drop { $0 == " " }) }
+            return keys.joined(separator: ", ") + message[range.lowerBound...]
+        }
+        let key = message.hasPrefix("\"") ? message.dropFirst().prefix { $0 != "\"" } : message.prefix { $0 != " " }
+        guard message.hasPrefix("\"\(key)\" ") || key == "persist" else { return message }
+        return option(key) + message.dropFirst(message.hasPrefix("\"") ? key.count + 2 : key.count)
     }
 
     /// A message of the agent's about a track, with a remedy that can be typed.

@@ -32,11 +32,13 @@ enum ShareOptions {
         OptionSpec(name: "window", text: "offer windows in the picker; without any of the three, monitors and windows"),
         OptionSpec(name: "virtual", text: "offer a virtual monitor in the picker"),
         OptionSpec(
-            name: "remember", value: "no|session|forever",
-            text: "whether the same program may share this again without the picker: no, session (while it runs) or forever (see forget)"),
+            name: "remember", value: "no|forever",
+            text: "whether vitrinectl may share this again without the picker: no, or forever (see forget)"),
         OptionSpec(
             name: "allow", value: "ID",
-            text: "who else may read the stream: app:ID, unit:NAME, exe:PATH or a unique bus name; may be given several times"),
+            text:
+                "who else may read the stream: app:ID, unit:NAME, exe:PATH or a unique bus name; may be given several times, and then stands in "
+                + "place of those who were allowed before"),
     ]
 
     /// What the sounds are for people.
@@ -53,6 +55,9 @@ enum ShareOptions {
                     masks.isEmpty ? "no masks" : "masked: " + masks.compactMap(Region.init).map(\.description).joined(separator: " and ")
                 }
             case "multiple": "several sources"
+            case "title" where value.asString == "": "no title"
+            case "allow": "allowed: " + (value.asStrings ?? []).joined(separator: " and ")
+            case "persist": value.asString == "none" ? "not remembered" : "remembered"
             case "max-size": Size(value).map { "at most \($0)" } ?? "any size"
             default: "\(key) \(value.asString ?? value.asUInt32.map(String.init) ?? value.text)"
             }
@@ -76,7 +81,12 @@ enum ShareOptions {
         if let timeout = try arguments.number("timeout") { options["timeout"] = .uint32(timeout) }
         let sources = (arguments.has("monitor") ? 1 : 0) | (arguments.has("window") ? 2 : 0) | (arguments.has("virtual") ? 4 : 0)
         if sources != 0 { options["sources"] = .uint32(UInt32(sources)) }
-        if let duration = try arguments.word("remember", of: ["no", "session", "forever"]) {
+        if arguments.string("remember") == "session" {
+            // What is remembered for the session goes with the program that shared, and this one ends with its share.
+            throw .usage(
+                .wrong("--remember session would be forgotten when vitrinectl ends: there are no and forever", verb: arguments.verb))
+        }
+        if let duration = try arguments.word("remember", of: ["no", "forever"]) {
             options["persist"] = .string(duration == "no" ? "none" : duration)
         }
         if arguments.has("allow") { options["allow"] = .strings(arguments.strings("allow")) }

@@ -44,6 +44,10 @@ final class Share {
     private var out: Output { agent.context.out }
 
     private var hasSaidPicker = false
+    /// Whether what is chosen is to be remembered, as an option says; ...
+    private var remembers: Value?
+    /// ... and where none does, what shares of the desktop track start with.
+    private var settings: [String: Value] = [:]
     /// An end counts from then on: an earlier share's may still be told.
     private var isRunning = false
     private var isShown = false
@@ -79,6 +83,8 @@ final class Share {
             throw .ended(.failed, "\(track.introduction) does not listen: the program that made it decides when it may be shared with")
         }
         audio = options["audio"]?.asString ?? audio
+        remembers = options["persist"]
+        if remembers == nil, isDesktopTrack { settings = try readSettings() }
         observer.onEvent = { [unowned self] in take($0) }
         try observer.start()
         defer { observer.stop() }
@@ -95,11 +101,17 @@ final class Share {
         let changes = [ShareOptions.words(options), layout.map { "layout \($0)" }].compactMap(\.self)
         if joins, !changes.isEmpty { out.line("Changed: \(changes.joined(separator: ", ")).") }
         if !joins { nameWhatIsLeft(options) }
+        nameWhatIsOutside()
         if detaches {
             goesOn = true
             return .done
         }
         return try watch()
+    }
+
+    private func readSettings() throws(Failure) -> [String: Value] {
+        let values = try agent.call(Agent.path, Agent.properties, "Get", [.string(Agent.interface.text), .string("DefaultOptions")])
+        return values.first?.asVariant?.asOptions ?? [:]
     }
 
     private func endListening() {
@@ -139,6 +151,17 @@ final class Share {
         out.line("Still in force: \(left.map(\.words).joined(separator: ", ")). \(remedies.joined(separator: " and ")) \(verb) it back.")
     }
 
+    /// Warns of a crop and of masks that cannot have been meant for this source.
+    private func nameWhatIsOutside() {
+        guard let track = observer.track else { return }
+        if let crop = track.crop, track.isCropOutside {
+            out.line(out.paint("The crop \(crop) lies outside of \(printable(track.sharedThing)): readers see black.", .yellow))
+        }
+        for mask in track.masksOutside {
+            out.line(out.paint("The mask \(mask) lies outside of \(printable(track.sharedThing)): it hides nothing.", .yellow))
+        }
+    }
+
     // MARK: - Asking
 
     private func ask(_ options: [String: Value]) throws(Failure) {
@@ -163,7 +186,7 @@ final class Share {
     }
 
     private var lostAgent: Failure {
-        .ended(.failed, "the agent has gone away, and the share with it. See its log: journalctl --user -t vitrine-agent")
+        .ended(.unavailable, "the agent has gone away, and the share with it. See its log: journalctl --user -t vitrine-agent")
     }
 
     private func stop() throws(Failure) {
@@ -262,7 +285,11 @@ final class Share {
     private func sayPicker() {
         guard !hasSaidPicker, observer.track?.state == "choosing" else { return }
         hasSaidPicker = true
-        out.line("Choose what to share in the desktop's picker. Ctrl-C closes it.")
+        let persist = remembers ?? (observer.settings ?? settings)["persist"]
+        out.line(
+            persist?.asString ?? "none" != "none"
+                ? "Choose what to share in the desktop's picker, if it opens: what is remembered needs none. Ctrl-C closes it."
+                : "Choose what to share in the desktop's picker. Ctrl-C closes it.")
     }
 
     private func showStart(joins: Bool) {

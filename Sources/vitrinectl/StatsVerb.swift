@@ -8,7 +8,9 @@ enum StatsVerb {
         name: "stats", summary: "show a track's counters and its readers'",
         details: [
             "Frames are counted since the track was made. received = delivered + coalesced + unread + corrupted + cursor-only + dropped, up "
-                + "to what is in flight. Coalesced frames were replaced by newer ones; that is no error. Of unread ones no encoder had need.",
+                + "to what is in flight. Coalesced frames were replaced by newer ones; that is no error. Of unread ones no encoder had need. "
+                + "Corrupted ones the desktop itself called broken; cursor-only ones brought no picture, just the pointer; dropped ones could not be "
+                + "used: no memory was free for them, or they were not as agreed.",
             "Numbers without another unit are frames: footprint, bytes and queued-bytes are bytes, pool-capacity is frame slots, and what ends "
                 + "in -us is microseconds. The agent measures latency from the picture's own time to the readers' streams.",
             "With --memory it shows what the agent, with all its tracks, has resident, part by part. The pool is what the tracks call footprint; the "

@@ -8,7 +8,7 @@ enum StatusVerb {
         name: "status", summary: "say what is shared",
         details: [
             "The agent is not started for it: when it does not run, nothing is shared, and the state is idle. What programs share on tracks of "
-                + "their own is named too; --track shows one of those.",
+                + "their own is named too; --track shows one of those. The preset is shown without what --fps, --bitrate and --max-size set otherwise.",
             "With --follow a line follows at each change, until Ctrl-C; it waits for an agent that does not run yet.",
             "With --json each line is one object with the same members: event (state, started, finished, start-failed, preset-too-high), "
                 + "reason and detail (of finished and start-failed), preset-suggested, agent (whether it runs), track, state, capturing, "
@@ -136,12 +136,14 @@ final class StatusReport {
             table.add(["Shared", printable(track.sharedThing)])
             if track.sources.count > 1 { table.add(["Layout", printable(track.layout)]) }
             if let size = track.size { table.add(["Sent", "\(size), preset \(printable(track.preset))"]) }
-        } else {
-            table.add(["Preset", printable(track.preset)])
         }
         for other in others { table.add(["Shared too", "\(printable(other.sharedThing)), on \(other.introduction)"]) }
-        if let crop = track.crop { table.add(["Crop", "\(crop)"]) }
+        if let crop = track.crop {
+            table.add(["Crop", "\(crop)\(track.isCropOutside ? out.paint(" outside of the source: all is black", .yellow) : "")"])
+        }
         if !track.masks.isEmpty { table.add(["Masks", track.masks.map(\.description).joined(separator: "  ")]) }
+        let idle = track.masksOutside.map(\.description)
+        if !idle.isEmpty { table.add(["", out.paint("outside of the source, hiding nothing: \(idle.joined(separator: "  "))", .yellow)]) }
         if !track.title.isEmpty { table.add(["Title", printable(track.title)]) }
         table.add(["Muted", track.isMuted ? out.paint("yes", .yellow) : "no"])
         table.add(["Readers", "\(track.subscriptions.count)"])

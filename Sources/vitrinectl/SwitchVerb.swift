@@ -12,13 +12,13 @@ enum SwitchVerb {
                 + "3: the picker stays, and a choice in it counts.",
         ],
         options: [
-            .track,
-            OptionSpec(name: "timeout", value: "S", text: "seconds that the picker may stay open; 60 unless given, 0 is for ever"),
+            OptionSpec(name: "timeout", value: "S", text: "seconds that the picker may stay open; 60 unless given, 0 is for ever")
         ],
         run: { context, arguments throws(Failure) in
             var options: [String: Value] = ["wait": .bool(true)]
             if let timeout = try arguments.number("timeout") { options["timeout"] = .uint32(timeout) }
-            let path = try arguments.trackPath()
+            // Another track's source is up to the program that made the track.
+            let path = Agent.desktopTrack
             let agent = try Agent(context)
             guard let track = try agent.track(path), track.isActive else {
                 throw .ended(.failed, "nothing is shared that could be switched: 'vitrinectl share' starts a share")

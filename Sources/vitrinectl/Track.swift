@@ -39,6 +39,15 @@ struct Track: Equatable {
     var crop: Region? { properties["Crop"].flatMap(Region.init).flatMap { $0 == .none ? nil : $0 } }
     /// The parts of the source that are black.
     var masks: [Region] { (properties["Masks"]?.asArray ?? []).compactMap(Region.init) }
+    /// The size of what crop and masks are parts of; nil while it is not known, and where several sources are one picture.
+    private var wholeSize: Size? { sources.count == 1 ? sources[0].pixelSize : nil }
+    /// Whether the part that is sent lies outside of the source, so that nothing of it is seen.
+    var isCropOutside: Bool {
+        guard let crop, let wholeSize else { return false }
+        return crop.isOutside(wholeSize)
+    }
+    /// The masks that hide nothing, because they lie outside of the source.
+    var masksOutside: [Region] { wholeSize.map { size in masks.filter { $0.isOutside(size) } } ?? [] }
     /// By counter name.
     var statistics: [String: UInt64] { properties["Statistics"].map(readCounters) ?? [:] }
 
@@ -97,6 +106,12 @@ struct Region: Equatable, CustomStringConvertible {
 
     /// What stands for the whole picture.
     static let none = Region(x: 0, y: 0, width: 0, height: 0)
+
+    /// Whether it has no pixel in common with a picture of that size.
+    func isOutside(_ size: Size) -> Bool {
+        let (right, bottom) = (Int64(x) + Int64(width), Int64(y) + Int64(height))
+        return Int64(x) >= Int64(size.width) || Int64(y) >= Int64(size.height) || right <= 0 || bottom <= 0
+    }
 
     var value: Value { .structure([.int32(x), .int32(y), .uint32(width), .uint32(height)]) }
     /// As on the command line.

@@ -30,6 +30,8 @@ final class TrackObserver {
     private(set) var isAnythingShared = false
     /// Whether ``isAnythingShared`` holds at present: an end of this track is told before the agent says whether others still share.
     private(set) var isSureOfOthers = false
+    /// What shares of the desktop track start with, once that has changed: the agent reads it anew for each.
+    private(set) var settings: [String: Value]?
     /// The agent's unique name; nil while it does not run.
     private(set) var owner: BusName?
     /// Called for each event.
@@ -116,8 +118,10 @@ final class TrackObserver {
         switch (signal.interface, signal.member) {
         case (Agent.properties, _):
             guard signal.arguments.count >= 2, let changed = signal.arguments[1].asOptions else { return }
-            if signal.path == Agent.path, words[0] == Agent.interface.text, let value = changed[TrackObserver.isBroadcastActive]?.asBool {
-                return noteOthers(value)
+            if signal.path == Agent.path, words[0] == Agent.interface.text {
+                settings = changed["DefaultOptions"]?.asOptions ?? settings
+                if let value = changed[TrackObserver.isBroadcastActive]?.asBool { noteOthers(value) }
+                return
             }
             guard signal.path == path, words[0] == Agent.trackInterface.text else { return }
             guard track != nil else { return }

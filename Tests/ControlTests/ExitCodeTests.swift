@@ -43,12 +43,29 @@ import Testing
         #expect(failure == .ended(.failed, "Another picker is open.\\u{7}"))
     }
 
-    @Test(arguments: ["stopped", "ended-by-desktop", "source-removed", "owner-left"])
+    @Test(
+        arguments: [
+            ("\"max-size\" is more than 16383 pixels", "--max-size is more than 16383 pixels"),
+            ("\"masks\" holds 300 parts", "--mask holds 300 parts"),
+            ("\"Layout\" is \"x\"; there are grid", "--layout is \"x\"; there are grid"),
+            ("persist \"forever\" is not possible here", "--remember \"forever\" is not possible here"),
+            (
+                "audio, persist cannot change while the share is under way: x",
+                "--audio, --remember cannot change while the share is under way: x"
+            ),
+            ("the picker of /a is open", "the picker of /a is open"), ("\"", "\""), ("", ""),
+        ] as [(String, String)])
+    func refusalsNameOptions(theirs: String, ours: String) { #expect(Remedy.namingOptions(theirs) == ours) }
+
+    @Test(arguments: ["stopped", "ended-by-desktop", "owner-left"])
     func wishedEndsAreNoFailures(reason: String) { #expect(Reason(name: reason, detail: "").exitCode == .done) }
 
-    @Test(arguments: ["portal-lost", "pipewire-lost", "agent-exit", "failed", "of-a-newer-agent"])
-    func otherEndsAre(reason: String) {
-        #expect(Reason(name: reason, detail: "").exitCode == .failed)
+    @Test(
+        arguments: [
+            ("portal-lost", 4), ("pipewire-lost", 4), ("agent-exit", 4), ("source-removed", 1), ("failed", 1), ("of-a-newer-agent", 1),
+        ] as [(String, Int32)])
+    func otherEndsAre(reason: String, code: Int32) {
+        #expect(Reason(name: reason, detail: "").exitCode.rawValue == code)
         #expect(Reason(name: reason, detail: "why").sentence.contains("(\(reason)): why"))
     }
 }

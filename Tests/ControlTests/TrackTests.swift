@@ -77,9 +77,27 @@ import Testing
         #expect(try Agent.trackPath("desktop", verb: "stats") == Agent.desktopTrack)
         #expect(try Agent.trackPath("12", verb: "stats") == "/org/vitrine/ScreenShare1/track/12")
         #expect(try Agent.trackPath("/org/vitrine/ScreenShare1/track/3", verb: "stats") == "/org/vitrine/ScreenShare1/track/3")
-        for wrong in ["", "a/b", "/a//b", "x y"] {
+        for wrong in ["", "a/b", "/a/b", "/org/vitrine/ScreenShare1", "/a//b", "x y"] {
             #expect(throws: Failure.self) { try Agent.trackPath(wrong, verb: "stats") }
         }
+    }
+
+    @Test func partsOutsideOfTheSourceAreKnown() {
+        func track(_ crop: Region, _ masks: [Region], sources: Int = 1) -> Track {
+            Track(
+                path: "/a/7",
+                properties: [
+                    "Sources": .array(of: "a{sv}", Array(repeating: .options(Self.source), count: sources)), "Crop": crop.value,
+                    "Masks": .array(of: "(iiuu)", masks.map(\.value)),
+                ])
+        }
+        let beside = Region(x: 1920, y: 0, width: 9, height: 9), above = Region(x: 0, y: -9, width: 9, height: 9)
+        let touching = Region(x: 1919, y: 1079, width: .max, height: .max), far = Region(x: .max, y: .min, width: .max, height: .max)
+        #expect(track(beside, []).isCropOutside && !track(touching, []).isCropOutside && !track(.none, []).isCropOutside)
+        #expect(track(.none, [beside, touching, above, far]).masksOutside == [beside, above, far])
+        // Where each of several sources lies is not told.
+        #expect(!track(beside, [], sources: 2).isCropOutside && track(.none, [beside], sources: 2).masksOutside.isEmpty)
+        #expect(!track(beside, [], sources: 0).isCropOutside)
     }
 
     @Test func theDesktopTrackIsFirstAndNumbersAreNumbers() {

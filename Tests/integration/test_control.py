@@ -14,6 +14,7 @@ import pytest
 from control import CANCELLED, DONE, FAILED, TIMED_OUT, UNAVAILABLE, USAGE, Program, ctl, desktop, screen, share, world  # noqa: F401
 from harness import ERROR, PORTAL, SERVICE, TOP, program
 from processes import wait_until
+from screen import TestScreen
 
 VERBS = ["share", "switch", "stop", "toggle", "mute", "status", "watch", "record", "list", "stats", "doctor"]
 
@@ -30,6 +31,7 @@ def test_each_verb_has_help(world, verb):
 def test_the_programs_help_names_verbs_and_exit_codes(world):
     text = world.control("--help").stdout
     assert all(re.search(rf"^  {verb} ", text, re.M) for verb in VERBS)
+    assert "'vitrinectl help VERB'" in text and world.control("help", "mute").stdout == world.control("mute", "--help").stdout
     assert "0 done   1 failed   2 wrong usage   3 cancelled   4 unavailable   5 timed out" in text
     assert re.fullmatch(r"vitrinectl \d+\.\d+\.\d+\n", world.control("--version").stdout)
 
@@ -48,7 +50,12 @@ def test_the_programs_help_names_verbs_and_exit_codes(world):
     (("record", ""), "'' is no value of FILE", "vitrinectl record FILE"),
     (("watch", "--player", " "), "' ' is no value of --player", "a command"),
     (("forget", "nope"), "'nope' is no value of PROGRAM", "vitrinectl forget --list"),
-    (("share", "--crop=-1,0,5,5", "--timeout", "1"), "crop", ""),
+    (("share", "--crop=-1,0,5,5", "--timeout", "1"), "--crop begins outside of the source", ""),
+    (("share", "--mask", "none", "--mask", "0,0,8,8"), "--mask none takes all away", "give it alone"),
+    (("share", "--remember", "session"), "--remember session would be forgotten", "no and forever"),
+    (("mute", "--track", "/a/b"), "'/a/b' is no value of --track", "vitrinectl list"),
+    (("switch", "--track", "3"), "unknown option '--track'", "Usage: vitrinectl switch"),
+    (("help", "nonsense"), "there is no verb 'nonsense'", "Verbs: share"),
     (("share", "--cursor", "sprite"), "'sprite' is no value of --cursor", "embedded, metadata, hidden"),
     (("share", "--layout", "spiral"), "'spiral' is no value of --layout", "grid, row"),
     (("mute", "maybe"), "'maybe' is no value of STATE", "on, off, toggle"),
@@ -67,8 +74,11 @@ def test_wrong_usage_names_the_thing(world, arguments, named, suggested):
 
 
 def test_the_agent_judges_values(world, screen):
-    done = world.control("share", "--preset", "h9999p", check=False)
-    assert done.returncode == USAGE and "preset" in done.stderr
+    """What it refuses is named as it was typed."""
+    for option, value, named in (("--preset", "720p", '--preset is "720p"; there are h360p'), ("--fps", "5000", "--fps is 5000; "),
+                                 ("--allow", "somebody", '--allow holds "somebody"'), ("--title", "x" * 65, "--title has 65 characters")):
+        done = world.control("share", option, value, check=False)
+        assert done.returncode == USAGE and done.stderr.startswith(f"vitrinectl: {named}"), done.stderr
     assert world.agent(world.client).desktop.state == "idle"
 
 
@@ -144,6 +154,25 @@ def test_an_unanswered_picker_is_exit_code_5(world, screen, desktop):
     screen.wait_until("PickersOpen", 0)
 
 
+def test_who_joins_an_open_picker_waits_as_long_as_they_say(world, ctl, screen, desktop):
+    screen.configure(answer="never")
+    first = ctl("share", "--timeout", "0")
+    screen.wait_for_picker()
+    done = world.control("share", "--timeout", "1", check=False)
+    assert done.returncode == TIMED_OUT and "the picker stays open for who opened it" in done.stderr
+    assert desktop.state == "choosing" and first.process.poll() is None
+    screen.answer_picker("ok")
+    first.wait_for("Sharing: monitor")
+
+
+def test_a_share_that_may_need_no_picker_says_so(make_session):
+    world = make_session()
+    folder = world.root / "config" / "vitrine"
+    folder.mkdir()
+    (folder / "vitrine.conf").write_text("persist = forever\n")
+    assert "in the desktop's picker, if it opens: what is remembered needs none." in world.control("share", "--detach").stdout
+
+
 def test_a_failing_picker_is_exit_code_1(world, screen):
     screen.configure(answer="fail")
     done = world.control("share", check=False)
@@ -158,6 +187,28 @@ def test_the_end_in_the_desktop_is_told(ctl, screen, desktop):
     assert "The share was ended in the desktop (ended-by-desktop)" in program.out
     # Who does not stay to share again leaves nothing that listens.
     assert desktop.state == "idle"
+
+
+@pytest.mark.parametrize("end, code, reason", [
+    ("source", FAILED, "source-removed"), ("portal", UNAVAILABLE, "portal-lost"), ("pipewire", UNAVAILABLE, "pipewire-lost")])
+def test_an_end_that_nobody_wished_for_has_its_exit_code(make_session, tmp_path, end, code, reason):
+    """For who shares and for who records alike."""
+    world = make_session()
+    sharing, recording = Program(world, "share"), None
+    try:
+        sharing.wait_for("Sharing: ")
+        recording = Program(world, "record", tmp_path / "x.webm")
+        recording.wait_for("Recording to")
+        if end == "source":
+            TestScreen(world.new_client()).vanish()
+        else:
+            world.processes.end(getattr(world, end), first=signal.SIGKILL)
+        assert sharing.end() == code and f"({reason})" in sharing.out
+        assert recording.end() == code and f"({reason})" in recording.err
+    finally:
+        for one in (sharing, recording):
+            if one:
+                one.close()
 
 
 def test_the_end_by_somebody_else_is_told(world, ctl, desktop):
@@ -190,6 +241,11 @@ def test_a_second_share_joins_the_first(world, ctl, desktop):
     assert "Changed" not in world.control("share", "--detach").stdout
     changed = world.control("share", "--detach", "--fps", "10", "--max-size", "320x200", "--bitrate", "300k").stdout
     assert changed.endswith("Changed: bitrate 300000, fps 10, at most 320x200.\n")
+    changed = world.control("share", "--detach", "--allow", "exe:/a", "--allow", "exe:/b", "--title", "").stdout
+    assert changed.endswith("Changed: allowed: exe:/a and exe:/b, no title.\n")
+    # They stand in place of those before.
+    world.control("share", "--detach", "--allow", "exe:/c")
+    assert desktop.get("Allowed") == ["exe:/c"]
     program.send(signal.SIGINT)
     assert program.end() == DONE
 
@@ -209,6 +265,19 @@ def test_crop_and_masks_are_set_with_the_share_and_while_it_runs(world, desktop)
     assert world.control("share", "--detach", "--mask", "none").stdout.endswith("Changed: no masks.\n")
     assert desktop.get("Masks") == []
     assert "Masks" not in world.control("status").stdout and json.loads(world.control("status", "--json").stdout)["crop"] is None
+
+
+def test_crop_and_masks_outside_of_the_source_are_told(world, desktop):
+    """They are taken, as the contract has it, but nobody can have meant them: the share and status say what comes of them."""
+    told = world.control("share", "--detach", "--crop", "2000,0,64,64", "--mask", "0,720,64,64", "--mask=-4,-4,5,5").stdout
+    assert told.endswith("The crop 2000,0,64,64 lies outside of monitor, 1280x720: readers see black.\n"
+                         "The mask 0,720,64,64 lies outside of monitor, 1280x720: it hides nothing.\n")
+    words = world.control("status").stdout
+    assert re.search(r"^Crop +2000,0,64,64 outside of the source: all is black$", words, re.M)
+    assert re.search(r"^ +outside of the source, hiding nothing: 0,720,64,64$", words, re.M)
+    told = world.control("share", "--detach", "--crop", "1279,719,64,64", "--mask=-4,-4,5,5").stdout
+    assert "outside" not in told and "outside" not in world.control("status").stdout
+    assert "outside" in world.control("share", "--detach", "--mask=-4,0,4,4").stdout
 
 
 def test_what_is_left_from_before_is_named(world, screen, desktop):
@@ -300,8 +369,8 @@ def test_an_agent_that_ends_is_told(make_session):
         recording = Program(world, "record", world.root / "x.webm")
         recording.wait_for("Recording to")
         world.end_agent(signal.SIGKILL)
-        assert sharing.end() == FAILED and "the agent has gone away" in sharing.err
-        assert recording.end() == FAILED and "The agent has gone away" in recording.err
+        assert sharing.end() == UNAVAILABLE and "the agent has gone away" in sharing.err
+        assert recording.end() == UNAVAILABLE and "The agent has gone away" in recording.err
         assert world.control("status").stdout == "idle: nothing is shared, and the agent does not run\n"
     finally:
         for one in (sharing, recording):
@@ -315,7 +384,7 @@ def test_an_agent_that_is_told_to_leave_is_told(make_session):
     try:
         sharing.wait_for("Sharing: ")
         world.end_agent(signal.SIGTERM)
-        assert sharing.end() == FAILED
+        assert sharing.end() == UNAVAILABLE
         assert "(agent-exit)" in sharing.out
     finally:
         sharing.close()
@@ -489,7 +558,7 @@ def test_a_recording_that_waits_for_the_end_of_a_mute_says_so(world, ctl, deskto
 
 
 def test_status_in_words(world, desktop):
-    assert re.match(r"State +idle: nothing is shared\nPreset +h1080p\nMuted +no\nReaders +0\n", world.control("status").stdout)
+    assert re.match(r"State +idle: nothing is shared\nMuted +no\nReaders +0\n", world.control("status").stdout)
     share(desktop)
     lines = world.control("status").stdout.splitlines()
     assert re.fullmatch(r"State +active for \d+:\d\d", lines[0])
@@ -811,6 +880,20 @@ def test_doctor_finds_everything(world, screen):
     assert found["sources"]["text"] == "monitors, windows, virtual monitors"
     words = world.control("doctor").stdout
     assert re.search(r"^ok       portal: ", words, re.M)
+
+
+def test_doctor_shows_wrong_lines_of_the_configuration(make_session):
+    """As the agent reads them, whether it runs or not; they are no reason that sharing would not work."""
+    world = make_session(portal="activated", agent="activated")
+    assert findings(world, code=DONE)["vitrine.conf"]["result"] == "ok"
+    folder = world.root / "config" / "vitrine"
+    folder.mkdir()
+    (folder / "vitrine.conf").write_text("fps = 7\npreset = h720p # small\n\ncolour = blue\n")
+    done = world.control("doctor", "--json")
+    found = [one for one in map(json.loads, done.stdout.splitlines()) if one["check"] == "vitrine.conf"]
+    assert [one["result"] for one in found] == ["note", "note"] and all("man vitrine.conf" in one["remedy"] for one in found)
+    for one, number, word in zip(found, (2, 4), ("h720p # small", "colour")):
+        assert one["text"].startswith(f"{folder}/vitrine.conf:{number}: ") and word in one["text"]
 
 
 def test_doctor_starts_the_portal_and_says_so(make_session):

@@ -10,6 +10,7 @@ import sys
 
 from harness import BIN, TOP, Session
 from processes import wait_until
+from screen import TestScreen
 
 README = TOP / "README.md"
 BLOCK = re.compile(r"^```(console monitor|console|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -125,6 +126,16 @@ def test_python_client_leaves_a_share_alone_that_ran_before():
         (session.folder / "client.py").write_text(code)
         session.run([sys.executable, "client.py"], cwd=session.folder)
         assert session.agent().desktop.get("State") == "active"
+
+
+def test_python_client_says_that_the_picker_was_closed():
+    (code,) = blocks("python")
+    with Session(agent="activated") as session:
+        begin(session)
+        TestScreen(session.client).configure(answer="cancel")
+        (session.folder / "client.py").write_text(code)
+        done = session.run([sys.executable, "client.py"], cwd=session.folder, check=False)
+        assert done.returncode == 1 and done.stderr.startswith("Nothing is shared: ") and len(done.stderr.splitlines()) == 1
 
 
 def rewrite():

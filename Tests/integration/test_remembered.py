@@ -107,9 +107,10 @@ def test_programs_that_could_be_anybody(session, agent, screen):
     assert error.name == ERROR + "Unsupported" and "python" in error.message and "session" in error.message
     assert agent.desktop.state == "idle"
     shown = session.control("share", "--detach", "--remember", "forever", check=False)
-    assert shown.returncode == 1 and "vitrinectl" in shown.stderr
+    assert shown.returncode == 1 and shown.stderr.startswith('vitrinectl: --remember "forever" is not possible here: exe:')
+    assert shown.stderr.endswith(": leave --remember out\n")
     assert refused(agent.create_track, persist="forever").name == ERROR + "Unsupported"
-    shown = session.control("share", "--detach", "--remember", "session")
+    shown = session.control("share", "--detach", "--remember", "no")
     assert agent.desktop.state == "active"
     assert BIN.exists()
 
@@ -181,6 +182,8 @@ def test_forget(session, agent, screen):
     assert len(remembered(session)) == 2
     session.control("forget")
     assert remembered(session) == [] and session.control("forget").stdout == "Nothing was remembered.\n"
+    listed = session.control("forget", "--list")
+    assert (listed.returncode, listed.stdout, listed.stderr) == (0, "", "Nothing is remembered.\n")
     with peers.flatpak(session, "org.example.Other") as peer:
         share(peer, peer.create_track(persist="forever"), agent)
     assert screen.get("RestoresUsed") == 0

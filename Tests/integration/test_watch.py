@@ -162,7 +162,7 @@ def test_an_agent_that_is_killed_ends_it(make_session):
     try:
         program.wait_for("Showing it in")
         world.end_agent(signal.SIGKILL)
-        assert program.end() == FAILED and "The agent has gone away." in program.err
+        assert program.end() == UNAVAILABLE and "The agent has gone away." in program.err
     finally:
         program.close()
 
