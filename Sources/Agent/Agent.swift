@@ -325,7 +325,7 @@ public final class Agent {
             lastTrack += 1
             guard let path = Paths.tracks.appending("\(lastTrack)") else { throw AgentError(.failed, "no object path is left") }
             tracks.append(Track(path, options, owner: call.sender, identity, agent: self))
-            log.info("\(path): created; owner=\(identity.name)")
+            log.info("created", of: path.text, ["owner": identity.name])
             call.reply([.objectPath(path)])
         } catch {
             call.fail(error)

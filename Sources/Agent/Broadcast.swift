@@ -225,7 +225,7 @@ final class Broadcast {
     /// A source is gone: it is taken out of the picture, of which it was not the last.
     private func lose(_ id: UInt64, _ end: End) {
         guard shared.count > 1, let index = shared.firstIndex(where: { $0.captureID == id }) else { return handler(.ended(end)) }
-        Broadcast.log.info("a source of several has ended; detail=\"\(end.detail)\" left=\(shared.count - 1)")
+        Broadcast.log.info("a source of several has ended", ["detail": end.detail, "left": "\(shared.count - 1)"])
         shared.remove(at: index)
         captures.close(id)
         handler(.changed)

@@ -43,11 +43,10 @@ final class Pace {
     private func windowEnded() {
         timer = nil
         let now = pool.statistics
-        track.log.info(
-            "\(track.path): received=\(now.received) delivered=\(now.delivered) coalesced=\(now.coalesced) footprint=\(now.footprint)")
+        track.log.info("", of: track.path.text, now.logFields)
         let isTooHigh = rule.windowEnded(now, encoderIsRunning: track.streams.encoderIsRunning)
         if isTooHigh, let lower = track.options.preset.lower(than: track.sentSize, track.options.effectiveFrameRate) {
-            track.log.warning("\(track.path): the encoder does not keep up; try preset \(lower.name)")
+            track.log.warning("the encoder does not keep up; try preset \(lower.name)", of: track.path.text)
             track.object.emit("PresetTooHigh", [.string(lower.name)])
         }
         pool.skip(reader)

@@ -204,8 +204,8 @@ final class Track {
 
     private func openPicker(_ generation: UInt64) {
         guard let start = start.options, let starter = self.start.starter else { return }
-        log.info(
-            "\(path): the picker is asked for; by=\(starter.identity.name) owner=\(ownerIdentity?.name ?? "-") title=\"\(options.title)\"")
+        let who: LogFields = ["by": starter.identity.name, "owner": ownerIdentity?.name ?? "-", "title": options.title]
+        log.info("the picker is asked for", of: path.text, who)
         agent.askForScreenLock()
         let memory = Broadcast.Memory(choices: agent.choices, key: choiceKey(of: starter), skipsPicker: !machine.isSwitching)
         let (title, isUnexpected) = (options.title, starter.identity.isSandboxed || !isOwn(starter))
@@ -265,7 +265,7 @@ final class Track {
             updatePlaceholder()
             updateSound()
             pace = Pace(self)
-            log.info("\(path): broadcast active; size=\(sentSize)")
+            log.info("broadcast active", of: path.text, ["size": "\(sentSize)"])
             publish()
             object.emit("BroadcastStarted")
             answerWaiters(nil)
@@ -275,7 +275,7 @@ final class Track {
         case .finished(let end):
             finish(end)
         case .switched:
-            log.info("\(path): another source; size=\(sentSize)")
+            log.info("another source", of: path.text, ["size": "\(sentSize)"])
             publish()
             answerWaiters(nil)
         case .switchFailed(let error):
@@ -285,7 +285,7 @@ final class Track {
 
     private func startFailed(_ what: String, _ error: AgentError) {
         lastError = (error.name.dbusName, error.message)
-        log.info("\(path): \(what) failed; error=\(error.name.rawValue) detail=\"\(error.message)\"")
+        log.info("\(what) failed", of: path.text, ["error": error.name.rawValue, "detail": error.message])
         publish()
         object.emit("StartFailed", [.string(error.name.dbusName), .string(error.message)])
         answerWaiters(error)
@@ -293,10 +293,9 @@ final class Track {
 
     private func finish(_ end: End) {
         isSettling = true
-        let counts = pool.statistics
-        log.info(
-            "\(path): broadcast finished; reason=\(end.cause.reason) detail=\"\(end.detail)\" received=\(counts.received) "
-                + "delivered=\(counts.delivered) coalesced=\(counts.coalesced) footprint=\(counts.footprint)")
+        var fields: LogFields = ["reason": end.cause.reason, "detail": end.detail]
+        fields.add(pool.statistics.logFields)
+        log.info("broadcast finished", of: path.text, fields)
         broadcast = nil
         updateSound()
         startedAt = 0
@@ -330,7 +329,7 @@ final class Track {
         isMuted = muted
         updatePlaceholder()
         updateSound()
-        log.info("\(path): \(muted ? "muted" : "unmuted")")
+        log.info(muted ? "muted" : "unmuted", of: path.text)
         publish()
     }
 
@@ -377,7 +376,8 @@ final class Track {
         }
         let (subscription, reading) = try TrackSubscription.make(path, options, of: self, for: subscriber, identity)
         subscriptions.append(subscription)
-        log.info("\(path): subscribed; identity=\(identity.name) format=\(options.format.rawValue)")
+        let fields: LogFields = ["subscription": "\(lastSubscription)", "identity": identity.name, "format": options.format.rawValue]
+        log.info("subscribed", of: self.path.text, fields)
         publish()
         return (path, reading)
     }
@@ -402,7 +402,8 @@ final class Track {
 
     func forget(_ subscription: TrackSubscription, _ why: StreamEnd) {
         subscriptions.removeAll { $0 === subscription }
-        log.info("\(subscription.path): ended; why=\(why)")
+        let number = subscription.path.text.split(separator: "/").last.map(String.init) ?? ""
+        log.info("a subscription has ended", of: path.text, ["subscription": number, "why": "\(why)"])
         publish()
     }
 
@@ -447,6 +448,15 @@ final class Track {
     var sentSize: PixelSize {
         guard machine.isActive, let size = broadcast?.pictureSize else { return PixelSize(width: 0, height: 0) }
         return size.fitted(into: options.effectiveMaxSize)
+    }
+}
+
+extension FrameStatistics {
+    /// What a line of the log says of it.
+    var logFields: LogFields {
+        [
+            "received": "\(received)", "delivered": "\(delivered)", "coalesced": "\(coalesced)", "footprint": "\(footprint)",
+        ]
     }
 }
 

@@ -22,6 +22,7 @@ static inline int clinux_set_thread_name(const char *name) { return prctl(PR_SET
 static inline int clinux_set_mmap_threshold(int bytes) { return mallopt(M_MMAP_THRESHOLD, bytes); }
 static inline int clinux_gettid(void) { return (int)syscall(SYS_gettid); }
 static inline int clinux_pipe(int ends[2]) { return (int)syscall(SYS_pipe2, ends, O_CLOEXEC); }
+static inline int clinux_datagram_socket(void) { return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0); }
 static inline int clinux_seqpacket_pair(int ends[2]) { return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends); }
 static inline int clinux_unread_bytes(int fd) { int count = 0; return ioctl(fd, 0x5411 /* SIOCOUTQ */, &count) < 0 ? -1 : count; }
 static inline int clinux_set_pipe_size(int fd, int bytes) { return fcntl(fd, 1031 /* F_SETPIPE_SZ */, bytes); }

@@ -37,6 +37,9 @@ public final class FileDescriptor: Sendable {
     /// Two connected local sockets that keep messages apart, both close-on-exec and blocking.
     public static func messageSockets() throws(Errno) -> (FileDescriptor, FileDescriptor) { try pair { clinux_seqpacket_pair($0) } }
 
+    /// A local socket for messages to an address, close-on-exec.
+    static func datagramSocket() throws(Errno) -> FileDescriptor { FileDescriptor(owning: try Errno.check { clinux_datagram_socket() }) }
+
     private static func pair(_ make: (UnsafeMutablePointer<Int32>) -> Int32) throws(Errno) -> (FileDescriptor, FileDescriptor) {
         var ends: (Int32, Int32) = (-1, -1)
         try withUnsafeMutablePointer(to: &ends) { pointer throws(Errno) in

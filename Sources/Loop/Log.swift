@@ -26,10 +26,30 @@ public enum LogLevel: Int, Comparable, CaseIterable, Sendable {
     public static func < (left: LogLevel, right: LogLevel) -> Bool { left.rawValue < right.rawValue }
 }
 
+/// What a line says beside its words, as `key=value`: for who looks for it. The order stays.
+public struct LogFields: ExpressibleByDictionaryLiteral, Sendable {
+    private(set) var entries: [(key: String, value: String)]
+
+    /// Makes them of `["reason": "stopped"]`.
+    public init(dictionaryLiteral elements: (String, String)...) { entries = elements.map { (key: $0.0, value: $0.1) } }
+
+    /// Adds fields at the end.
+    public mutating func add(_ more: LogFields) { entries += more.entries }
+
+    /// As it stands in a line.
+    var text: String {
+        entries.map { key, value in
+            let isWord = !value.isEmpty && !value.contains { $0 == " " || $0 == "\"" }
+            return isWord ? "\(key)=\(value)" : "\(key)=\"\(value)\""
+        }.joined(separator: " ")
+    }
+}
+
 /// Lines on standard error, each with the area it comes from: `portal: …`.
 ///
 /// Thread: any. A line is written by one `write(2)`, so that lines of several threads never mix.
-/// Where the journal reads standard error (`JOURNAL_STREAM`), each line carries its priority instead of a time.
+/// Where the journal reads standard error (`JOURNAL_STREAM`), it gets each line as a record with its fields; where it takes none, the line
+/// carries its priority instead of a time.
 public struct Log: Sendable {
     private static let threshold = Atomic<Int>(LogLevel.info.rawValue)
     /// Levels of areas that have one of their own, ...
@@ -43,6 +63,9 @@ public struct Log: Sendable {
         guard let stream = Environment.value(of: "JOURNAL_STREAM"), fstat(2, &status) == 0 else { return false }
         return stream == "\(status.st_dev):\(status.st_ino)"
     }()
+
+    /// Where records go; nil where the journal does not read standard error.
+    private static let journal: JournalSocket? = readByJournal ? JournalSocket() : nil
 
     /// The least important level that is still written.
     public static var level: LogLevel {
@@ -74,16 +97,30 @@ public struct Log: Sendable {
     /// Something that was asked for could not be done.
     public func error(_ message: @autoclosure () -> String) { write(.error, message) }
     /// It works, but not as it should.
-    public func warning(_ message: @autoclosure () -> String) { write(.warning, message) }
+    public func warning(_ message: @autoclosure () -> String, of track: String? = nil) { write(.warning, message, track) }
     /// A transition.
-    public func info(_ message: @autoclosure () -> String) { write(.info, message) }
+    ///
+    /// - Parameters:
+    ///   - message: in words; "" where the fields say it all.
+    ///   - track: the object whose transition it is.
+    ///   - fields: what may be looked for.
+    public func info(_ message: @autoclosure () -> String, of track: String? = nil, _ fields: @autoclosure () -> LogFields = [:]) {
+        write(.info, message, track, fields)
+    }
     /// A detail for developers.
     public func debug(_ message: @autoclosure () -> String) { write(.debug, message) }
 
-    private func write(_ level: LogLevel, _ message: () -> String) {
+    private func write(_ level: LogLevel, _ message: () -> String, _ track: String? = nil, _ makeFields: () -> LogFields = { [:] }) {
         guard level.rawValue <= Log.mostDetailed.load(ordering: .relaxed), level <= self.level else { return }
-        let lines = message().unicodeScalars.split(separator: "\n", omittingEmptySubsequences: true)
+        let fields = makeFields()
+        let said = [message(), fields.text].filter { !$0.isEmpty }.joined(separator: "; ")
+        let whole = (track.map { "\($0): " } ?? "") + said
+        let lines = whole.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: true)
         let text = lines.map { String($0).asPlainText }.joined(separator: " | ")
+        if let journal = Log.journal {
+            let record = JournalRecord("\(area): \(text)", level, area: area, track: track, fields)
+            if journal.send(record) { return }
+        }
         let prefix: String
         if Log.readByJournal {
             prefix = "<\(level.rawValue)>"

@@ -49,7 +49,7 @@ public final class Cast {
     private func handle(_ event: CastMachine.Event) {
         let before = machine.stateName
         actions += machine.handle(event)
-        if machine.stateName != before { Self.log.info(line()) }
+        if machine.stateName != before { Self.log.info("", fields()) }
         // An event's receiver may close the cast: that follows what is being done already.
         if isPerforming { return }
         isPerforming = true
@@ -58,19 +58,19 @@ public final class Cast {
     }
 
     /// A transition, without any handle or token.
-    private func line() -> String {
-        var line = "cast=\(number) state=\(machine.stateName)"
+    private func fields() -> LogFields {
+        var fields: LogFields = ["cast": "\(number)", "state": machine.stateName]
         for case .report(let event) in actions {
             switch event {
             case .pickerOpened: break
-            case .granted(let grant): line += " streams=\(grant.streams.count) cursor=\(grant.cursorMode)"
-            case .cancelled: line += " reason=cancelled"
-            case .failed(let error): line += " reason=failed: \(error)"
-            case .closed: line += " reason=closed-by-desktop"
-            case .portalLost: line += " reason=portal-lost"
+            case .granted(let grant): fields.add(["streams": "\(grant.streams.count)", "cursor": "\(grant.cursorMode)"])
+            case .cancelled: fields.add(["reason": "cancelled"])
+            case .failed(let error): fields.add(["reason": "failed", "detail": "\(error)"])
+            case .closed: fields.add(["reason": "closed-by-desktop"])
+            case .portalLost: fields.add(["reason": "portal-lost"])
             }
         }
-        return line
+        return fields
     }
 
     private func perform(_ action: CastMachine.Action) {

@@ -30,7 +30,7 @@ def installed(tree):
 
 
 def test_what_would_be_done_can_be_asked_for_before_a_build(tmp_path):
-    """`make -n` shows each command once, and ends."""
+    """`make -n` shows the commands, and ends."""
     done = subprocess.run(["make", "-n", "install", f"DESTDIR={tmp_path}", f"BIN={tmp_path}/none"], cwd=TOP, capture_output=True, text=True,
                           stdin=subprocess.DEVNULL, timeout=60)
     lines = done.stdout.splitlines()

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: MIT
 """The agent as a process: how it starts, what it logs, how it ends, and that it costs nothing while nothing happens."""
 
+import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
+import peers
 from contract import refused
 from harness import DESKTOP_TRACK, SERVICE, TOP, Session, program
 from processes import wait_until
@@ -180,22 +183,41 @@ def _command(pid):
 # Logs
 
 
-def test_priorities_for_the_journal(make_session):
-    """When standard error is the journal, each line begins with its priority; when it is not, with none."""
-    for claims in (True, False):
-        session = make_session(portal="absent", agent="absent", screen=False, pipewire=False)
-        path = session.root / "stderr"
-        with open(path, "wb") as file:
-            status = os.fstat(file.fileno())
-            # A JOURNAL_STREAM that was inherited from somebody else's journal does not count.
-            stream = f"{status.st_dev}:{status.st_ino if claims else status.st_ino + 1}"
-            child = subprocess.Popen([str(program(AGENT))], env={**session.environment, "JOURNAL_STREAM": stream}, stderr=file,
-                                     stdin=subprocess.DEVNULL)
+@pytest.mark.skipif(not peers.sandboxing_works(), reason="this machine lets nobody make a sandbox (bwrap --unshare-user)")
+@pytest.mark.parametrize("claims, listens", [(True, True), (True, False), (False, True)])
+def test_what_the_journal_gets(make_session, claims, listens):
+    """When standard error is the journal, its socket gets each line as a record with fields; where it takes none, a line begins with its
+    priority; when standard error is something else, there is nothing of both."""
+    session = make_session(portal="absent", agent="absent", screen=False, pipewire=False)
+    path, address = session.root / "stderr", session.root / "journal"
+    # The machine's own journal is out of reach.
+    sandbox = [*peers.USER_NAMESPACE, "--tmpfs", "/run"]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal, open(path, "wb") as file:
+        journal.bind(str(address))
+        if listens:
+            sandbox += ["--ro-bind", address, "/run/systemd/journal/socket"]
+        status = os.fstat(file.fileno())
+        # A JOURNAL_STREAM that was inherited from somebody else's journal does not count.
+        stream = f"{status.st_dev}:{status.st_ino if claims else status.st_ino + 1}"
+        child = subprocess.Popen([str(word) for word in (*sandbox, program(AGENT))], env={**session.environment, "JOURNAL_STREAM": stream},
+                                 stderr=file, stdin=subprocess.DEVNULL)
         session.wait_for_name(SERVICE)
-        child.terminate()
+        track = session.agent().create_track()
+        os.kill(session.client.process_id(SERVICE), signal.SIGTERM)
         assert child.wait(30) == 0
-        lines = path.read_text().splitlines()
-        assert lines and all(bool(re.match(r"<[3-7]>\S", line)) == claims for line in lines), lines
+        lines, records = path.read_text().splitlines(), []
+        journal.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                records.append(dict(field.split("=", 1) for field in journal.recv(1 << 16).decode().splitlines()))
+    if claims and listens:
+        assert not lines and all(one["SYSLOG_IDENTIFIER"] == AGENT and one["PRIORITY"] == "6" for one in records)
+        assert records[0]["MESSAGE"].startswith("agent: version ") and records[0]["VITRINE_AREA"] == "agent"
+        (created,) = [one for one in records if one.get("VITRINE_TRACK") == track.path]
+        # It is in a namespace of its own, and knows nobody.
+        assert (created["MESSAGE"], created["VITRINE_OWNER"]) == (f"agent: {track.path}: created; owner=unknown:", "unknown:")
+    else:
+        assert not records and len(lines) >= 2 and all(bool(re.match(r"<[3-7]>\S", line)) == claims for line in lines), lines
 
 
 def test_no_secret_is_logged(make_session):
