@@ -23,8 +23,10 @@ BROADCASTING = ("active", "muted", "paused")
 class World:
     """A session whose desktop track can be brought into each state, and whose parts can be killed and started again."""
 
-    def __init__(self, session):
+    def __init__(self, session, measured):
         self.session = session
+        self.measured = measured
+        self.died = None
         self.me = session.agent()
         self.screen = TestScreen(session.client)
         self.track = self.me.desktop
@@ -53,6 +55,7 @@ class World:
         """Kills processes by their ids; those that PipeWire takes with it go as well."""
         child = {"portal": self.session.portal, "backend": self.session.screen, "wireplumber": self.session.wireplumber,
                  "pipewire": self.session.pipewire}[victim]
+        self.died = time.monotonic()
         self.session.processes.end(child, first=how)
         if victim == "pipewire":
             self.session.processes.end(self.session.wireplumber)
@@ -81,15 +84,23 @@ class World:
         """The signals about a broadcast since a mark, each with its first argument."""
         return [(m.name, m.value[0] if m.value else None) for m in story(self.me, mark) if m.what == "signal"]
 
-    def rests(self):
-        """Nobody spins: in a second the agent uses next to no time."""
-        before, end = self.ticks(), time.monotonic() + 1
-        wait_until(lambda: time.monotonic() > end, "a second")
-        assert self.ticks() - before < 15, "the agent spins"
+    def note(self, victim, state, at=None):
+        """What came of the death is there, since just now or `at`: how long that took is printed behind the tests."""
+        taken = (at or time.monotonic()) - self.died
+        self.measured("ms from a death until the agent's state is right", victim, state, f"{taken * 1000:.0f}")
 
-    def ticks(self):
-        fields = Path(f"/proc/{self.session.agent_process.pid}/stat").read_text().rpartition(")")[2].split()
-        return int(fields[11]) + int(fields[12])
+    def rests(self, victim, state):
+        """Nobody spins: in a second the agent uses next to no time."""
+        before, end = self.spent(), time.monotonic() + 1
+        wait_until(lambda: time.monotonic() > end, "a second")
+        spent = self.spent() - before
+        self.measured("ms of CPU in the second after a death", victim, state, f"{spent:.1f}")
+        assert spent < 150, "the agent spins"
+
+    def spent(self):
+        """Milliseconds of CPU, by all threads that there are."""
+        folder = Path(f"/proc/{self.session.agent_process.pid}/task")
+        return sum(int((thread / "schedstat").read_text().split()[0]) for thread in folder.iterdir()) / 1e6
 
     def works(self):
         """A share from beginning to end, with pictures in it."""
@@ -108,8 +119,8 @@ class World:
 
 
 @pytest.fixture
-def world(make_session):
-    return World(make_session())
+def world(make_session, measured):
+    return World(make_session(), measured)
 
 
 # What a death is told as: of a start that was under way, and of a broadcast.
@@ -133,18 +144,20 @@ def test_killed_and_started_again(world, victim, state):
     world.kill(victim)
     if state in BROADCASTING:
         told = world.track.wait_for_signal("BroadcastFinished", since=mark)
+        world.note(victim, state, told.at)
         assert told.value[0] in reasons and " " in told.value[1]
         assert (world.track.state, world.track.get("SourcePaused")) == ("listening", False)
         assert not world.me.get("IsBroadcastActive")
     elif state == "choosing" and error:
         assert refused(world.pending.wait).name == ERROR + error
+        world.note(victim, state, world.track.wait_for_signal("StartFailed", since=mark).at)
         assert world.track.state == "listening"
     elif state == "choosing":
         # The picker does not need what has died; it is given up.
         world.track.stop_broadcast()
         assert refused(world.pending.wait).name.startswith(ERROR)
     assert world.track.state == ("idle" if state == "idle" else "listening")
-    world.rests()
+    world.rests(victim, state)
     if state in BROADCASTING:
         assert len(world.told(mark)) == 1, world.told(mark)
     elif state != "choosing":
@@ -170,7 +183,7 @@ def test_the_session_manager_dies(world, state):
         world.screen.answer("ok")
         error = refused(world.pending.wait)
         assert error.name in (ERROR + "Failed", ERROR + "TimedOut") and len(error.message.split()) > 4
-    world.rests() if state != "active" else None
+    world.rests("wireplumber", state) if state != "active" else None
     for one in world.told(mark):
         assert one[0] in ("BroadcastFinished", "StartFailed")
     world.revive("wireplumber")
@@ -187,14 +200,15 @@ def test_the_owner_dies(world, state):
     world.bring_into(state, track)
     recording = world.me.track(track.path).subscribe().record(world.session.root / "stream.webm")
     mark = world.me.mark()
+    world.died = time.monotonic()
     owner.close()
-    wait_until(lambda: track.path not in world.me.objects(), "the track to go")
+    world.note("owner", state, world.me.wait_for("signal", "InterfacesRemoved", lambda value: value[0] == track.path, since=mark).at)
     recording.wait_for_end()
     told = [(e.name, e.value[0]) for e in world.me.events[mark:] if e.kind == "signal" and e.path == track.path]
     expected = [("BroadcastFinished", "owner-left")] if state in BROADCASTING else []
     assert told == ([("StartFailed", ERROR + "Cancelled")] if state == "choosing" else expected)
     world.screen.wait_until_closed()
-    world.rests()
+    world.rests("owner", state)
     world.works()
 
 
@@ -206,14 +220,15 @@ def test_the_subscriber_dies(world, state):
     streams = [world.session.agent(client).desktop.subscribe(format=form) for form in ("webm", "y4m")]
     assert len(world.track.get("Subscriptions")) == 2
     mark = world.me.mark()
+    world.died = time.monotonic()
     client.close()
     for one in streams:
         one.close()
-    world.track.wait_until("Subscriptions", [])
+    world.note("subscriber", state, world.track.wait_for_change("Subscriptions", [], since=mark).at)
     assert world.told(mark) == []
     assert world.track.state == {"muted": "active", "paused": "active"}.get(state, state)
     if state not in ("active", "muted"):
-        world.rests()
+        world.rests("subscriber", state)
 
 
 def _bus(session):
@@ -233,8 +248,10 @@ def test_the_bus_dies(world, state, how):
     """The bus goes in each state: the agent ends, readers get the end of their streams."""
     world.bring_into(state)
     recording = world.track.subscribe().record(world.session.root / "stream.webm")
-    os.kill(_bus(world.session), how)
+    bus, world.died = _bus(world.session), time.monotonic()
+    os.kill(bus, how)
     assert world.session.agent_process.wait(30) in (0, 1)
+    world.note(f"bus ({how.name})", state)
     recording.wait_for_end()
 
 
