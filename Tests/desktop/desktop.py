@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gi.repository import GLib
 
-from harness import BIN, PORTAL, SERVICE, Agent, Client, libexec, program
+from harness import BIN, PORTAL, SERVICE, Agent, Client, accepts, libexec, program
 from processes import NotInTime, Processes, wait_until
 
 HAND = Path(__file__).with_name("hand.py")
@@ -187,16 +187,25 @@ class Desktop:
         self.start("pipewire", ["pipewire"])
         wait_until((run / "pipewire-0").exists, "PipeWire's socket")
         self.start("wireplumber", ["wireplumber"])
-        shell = self.start("shell", ["gnome-shell", "--headless", "--wayland", "--no-x11", "--unsafe-mode",
-                                     *(word for size in self._monitors for word in ("--virtual-monitor", size))])
-        wait_until(lambda: self._alive(shell) and (run / "wayland-0").exists(), "the compositor's socket", 60)
+        self.start_shell()
+        self.start_portal()
+
+    def start_shell(self):
+        """Starts the compositor, at first or again."""
+        self.shell = self.start("shell", ["gnome-shell", "--headless", "--wayland", "--no-x11", "--unsafe-mode",
+                                          *(word for size in self._monitors for word in ("--virtual-monitor", size))])
+        # A compositor that was killed leaves its socket's file, and its lock.
+        wait_until(lambda: self._alive(self.shell) and accepts(self.root / "run" / "wayland-0"), "the compositor's socket", 60)
         self.environment["WAYLAND_DISPLAY"] = "wayland-0"
         self.run(["dbus-update-activation-environment", *(f"{name}={value}" for name, value in self.environment.items())])
-        self.wait_for_name("org.gnome.Shell.Introspect", shell)
+        self.wait_for_name("org.gnome.Shell.Introspect", self.shell)
+
+    def start_portal(self):
+        """Starts the portal and its backend, which is a program of the compositor's, at first or again."""
         backend = self.start("portal-gnome", [libexec("xdg-desktop-portal-gnome"), "--verbose"])
         self.wait_for_name("org.freedesktop.impl.portal.desktop.gnome", backend)
-        portal = self.start("portal", [libexec("xdg-desktop-portal"), "--verbose"])
-        self.wait_for_name(PORTAL, portal)
+        self.portal = self.start("portal", [libexec("xdg-desktop-portal"), "--verbose"])
+        self.wait_for_name(PORTAL, self.portal)
         self.hand.wait("close_overview")
         wait_until(lambda: not self.hand("evaluate", script="Main.overview.visible"), "the overview closed", every=0.1)
         self.stage = self.hand("monitors")

@@ -81,7 +81,7 @@ def options(**given):
     return GLib.Variant("(a{sv})", (entries,))
 
 
-def _accepts(path):
+def accepts(path):
     """Whether somebody listens on a socket."""
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as client:
         try:
@@ -218,13 +218,13 @@ class Session:
         configuration.write_text(BUS_CONFIGURATION.format(socket=path, services=folders))
         self.processes.start(f"dbus-{name}", ["dbus-daemon", "--nofork", "--nopidfile", f"--config-file={configuration}"], self.environment)
         # The socket's file is there before anybody listens on it.
-        wait_until(lambda: _accepts(path), f"the bus {name}")
+        wait_until(lambda: accepts(path), f"the bus {name}")
 
     def start_pipewire(self):
         """Starts PipeWire and WirePlumber, at first or again."""
         self.pipewire = self.processes.start("pipewire", ["pipewire"], self.environment)
         # A daemon that was killed leaves its socket's file.
-        wait_until(lambda: _accepts(self.runtime_dir / "pipewire-0"), "PipeWire's socket")
+        wait_until(lambda: accepts(self.runtime_dir / "pipewire-0"), "PipeWire's socket")
         self.wireplumber = self.processes.start("wireplumber", ["wireplumber"], self.environment)
         wait_until(self._has_session_manager, "WirePlumber's client in PipeWire")
 

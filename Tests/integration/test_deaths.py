@@ -98,9 +98,9 @@ class World:
         assert spent < 150, "the agent spins"
 
     def spent(self):
-        """Milliseconds of CPU, by all threads that there are."""
-        folder = Path(f"/proc/{self.session.agent_process.pid}/task")
-        return sum(int((thread / "schedstat").read_text().split()[0]) for thread in folder.iterdir()) / 1e6
+        """Milliseconds of CPU, by all threads that ever were."""
+        # As clock_getcpuclockid(3) makes it.
+        return time.clock_gettime(~self.session.agent_process.pid << 3 | 2) * 1000
 
     def works(self):
         """A share from beginning to end, with pictures in it."""
