@@ -144,13 +144,15 @@ def picker_choose(index=None, name=None):
 
 def activate_by_keys(node):
     """Goes to a node with the keyboard and activates it; `node` finds it anew each time."""
-    for _ in range(20):
+    for attempt in range(40):
         now = node()
         now.clear_cache()
         if has(now, Atspi.StateType.FOCUSED):
             return key("Return")
         siblings = rows(the_picker())
-        key("Down" if any(has(row, Atspi.StateType.FOCUSED) for row in siblings) else "Tab")
+        # The list ends at its ends: one above is reached afterwards.
+        arrow = "Down" if attempt < 20 else "Up"
+        key(arrow if any(has(row, Atspi.StateType.FOCUSED) for row in siblings) else "Tab")
         time.sleep(0.1)
     raise NotThere(f"{node().get_name()!r} is not reached by the keyboard")
 
