@@ -95,7 +95,7 @@ public final class Agent {
         sound.onChanged = { [weak self] in self?.publish() }
         portal.onPropertiesChanged = { [weak self] _ in self?.publish() }
         screenLock = ScreenLock(on: connection.loop) { [weak self] in
-            for track in self?.tracks ?? [] { track.updatePlaceholder() }
+            for track in self?.tracks ?? [] { track.screenLockChanged() }
         }
     }
 
@@ -291,7 +291,7 @@ public final class Agent {
                 "DefaultOptions": property { $0.defaults.asValue },
                 "Capabilities": Property(
                     get: { [unowned self] in Capabilities.of(portal.properties, sound.devices) },
-                    refresh: { [weak self] completion in self?.sound.look(completion) }),
+                    refresh: { [weak self] completion in self?.sound.glance(completion) }),
             ], isObjectManager: true)
     }
 

@@ -352,12 +352,20 @@ final class Track {
         for name in options.allow.compactMap(BusName.init) where name.isUnique { agent.clients.watch(name) }
     }
 
-    /// Readers get the placeholder while there is no broadcast, or nobody is to see it.
-    func updatePlaceholder() { streams.showsPlaceholder = isMuted || !machine.isActive || agent.isScreenLocked }
+    /// The session was locked or unlocked, or the machine goes to sleep or is awake.
+    func screenLockChanged() {
+        updatePlaceholder()
+        updateSound()
+    }
 
-    /// Takes sound while there is a broadcast that is not muted, and somebody to hear it. A placeholder is no reason to stop.
+    /// Readers get the placeholder while there is no broadcast, or nobody is to see it.
+    private func updatePlaceholder() { streams.showsPlaceholder = isMuted || !machine.isActive || agent.isScreenLocked }
+
+    /// Takes sound while there is a broadcast that may be seen, and somebody to hear it: who has locked the session has left, and a microphone must not
+    /// be on the air then. A source that sends no picture for a while is no reason to stop.
     private func updateSound() {
-        let isWanted = machine.isActive && !isMuted && options.audio != .none && streams.wantsSound
+        let mayBeHeard = machine.isActive && !isMuted && !agent.isScreenLocked
+        let isWanted = mayBeHeard && options.audio != .none && streams.wantsSound
         if isWanted, sound == nil, let inlet = streams.makeSoundInlet(soundGate) {
             sound = agent.sound.open(options.audio, soundGate, deliver: inlet)
         } else if !isWanted, let sound {

@@ -9,6 +9,8 @@ public import Loop
 public final class SoundService {
     /// How long PipeWire has to say what devices there are.
     private static let patience = Duration.seconds(3)
+    /// How long one waits for it who wants no sound now.
+    private static let glancePatience = Duration.seconds(1)
 
     /// Names what a track takes sound by.
     public struct FeedID: Sendable {
@@ -25,6 +27,8 @@ public final class SoundService {
     private var thread: (thread: LoopThread, commands: Inbox<SoundLoop.Command>)?
     private var waiting: [() -> Void] = []
     private var limit: Timer?
+    /// Whether PipeWire was asked and has not answered. Until it does, nobody waits for it who wants no sound now.
+    private var isUnanswered = false
     private var open: Set<UInt64> = []
     private var lastID: UInt64 = 0
     private var isShutDown = false
@@ -34,7 +38,7 @@ public final class SoundService {
         self.loop = loop
         final class Receiver { weak var service: SoundService? }
         let receiver = Receiver()
-        reports = loop.makeInbox { receiver.service?.noteDevices($0) }
+        reports = loop.makeInbox { receiver.service?.noteAnswer($0) }
         receiver.service = self
     }
 
@@ -44,10 +48,32 @@ public final class SoundService {
         waiting.append(completion)
         if limit == nil {
             limit = loop.after(SoundService.patience) { [unowned self] in
+                isUnanswered = true
                 noteDevices(SoundDevices(allMissing: "PipeWire does not answer: 'systemctl --user restart pipewire wireplumber' may help"))
             }
         }
         commands.send(.connect)
+    }
+
+    /// The same for one who only wants to know: calls back within a second, at once while PipeWire hangs, with what is known by then.
+    /// ``onChanged`` follows when that was out of date.
+    public func glance(_ completion: @escaping () -> Void) {
+        if isUnanswered {
+            look {}
+            return completion()
+        }
+        var waits: Timer?
+        let once = {
+            guard waits != nil else { return }
+            waits?.cancel()
+            waits = nil
+            completion()
+        }
+        waits = loop.after(SoundService.glancePatience) { [unowned self] in
+            isUnanswered = true
+            once()
+        }
+        look(once)
     }
 
     /// Begins to take sound.
@@ -77,6 +103,11 @@ public final class SoundService {
         isShutDown = true
         (waiting, open) = ([], [])
         endThreadIfUnused()
+    }
+
+    private func noteAnswer(_ devices: SoundDevices) {
+        isUnanswered = false
+        noteDevices(devices)
     }
 
     private func noteDevices(_ devices: SoundDevices) {

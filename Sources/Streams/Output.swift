@@ -48,6 +48,8 @@ final class Output {
     var retryDelay = Output.leastRetryDelay
 
     private(set) var hasStarted = false
+    /// Whether its track has sound; of one that has started, whether it had then.
+    private(set) var carriesSound = false
     private(set) var isPaused: Bool
     /// Whether it lacks what came before: a key frame must be next, or, of raw pictures, it has not had the one that is shown.
     private(set) var isBehind = true
@@ -119,7 +121,11 @@ final class Output {
     }
 
     /// Says whether the track has sound, before the stream begins.
-    func carrySound(_ carriesSound: Bool) { if !hasStarted { sink.carrySound(carriesSound) } }
+    func carrySound(_ carriesSound: Bool) {
+        guard !hasStarted else { return }
+        self.carriesSound = carriesSound
+        sink.carrySound(carriesSound)
+    }
 
     /// Queues a packet of sound. A stream begins with a picture.
     func accept(_ sound: SoundPacket) { if hasStarted, !isPaused, !isClosing { sink.append(sound) } }

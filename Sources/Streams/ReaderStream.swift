@@ -20,13 +20,16 @@ public final class ReaderStream {
     /// The streams that it shares an encoder with; nil once it has ended.
     private(set) var group: EncodingGroup?
     private let events: (StreamEvent) -> Void
-    /// The track's.
-    var onPauseChanged: (() -> Void)?
+    /// Whether it has a place for sound, or may get one when it begins.
+    private(set) var mayCarrySound: Bool
+    /// The track's: whether it wants sound may have changed.
+    var onSoundWanted: (() -> Void)?
     private var pauses = false
     private var isFinishing = false
 
     init(_ id: StreamID, _ options: StreamOptions, in group: EncodingGroup, _ events: @escaping (StreamEvent) -> Void) {
         (self.id, self.options, self.group, self.events) = (id, options, group, events)
+        mayCarrySound = options.format == .webm
     }
 
     /// What was counted so far.
@@ -39,7 +42,7 @@ public final class ReaderStream {
             guard newValue != pauses, !hasEnded else { return }
             pauses = newValue
             group?.notePause(of: self)
-            onPauseChanged?()
+            onSoundWanted?()
         }
     }
 
@@ -61,9 +64,11 @@ public final class ReaderStream {
     /// Whoever could write it has gone, and tells nothing any more.
     func abandon() { group = nil }
 
-    func noteStart(_ size: PixelSize, epoch: Instant) {
+    func noteStart(_ size: PixelSize, epoch: Instant, carriesSound: Bool) {
         (self.size, self.epoch) = (size, epoch)
+        mayCarrySound = mayCarrySound && carriesSound
         events(.started)
+        onSoundWanted?()
     }
 
     func noteEnd(_ reason: StreamEnd) {

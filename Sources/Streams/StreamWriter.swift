@@ -34,7 +34,7 @@ enum WriterCommand: Sendable {
 
 /// What the writer tells the main loop.
 enum WriterReport: Sendable {
-    case started(StreamID, PixelSize, epoch: Instant)
+    case started(StreamID, PixelSize, epoch: Instant, carriesSound: Bool)
     case ended(StreamID, StreamEnd)
 }
 
@@ -209,7 +209,7 @@ final class StreamWriter {
                 if output.awaitsReading { retry(output, encoding) }
                 continue
             }
-            if isFirst { reports.send(.started(output.id, packet.size, epoch: packet.time)) }
+            if isFirst { reports.send(.started(output.id, packet.size, epoch: packet.time, carriesSound: output.carriesSound)) }
             write(output, encoding)
         }
     }

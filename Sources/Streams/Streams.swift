@@ -177,10 +177,10 @@ public final class Streams {
 
     private func handle(_ report: WriterReport) {
         switch report {
-        case .started(let id, let size, let epoch):
+        case .started(let id, let size, let epoch, let carriesSound):
             guard let owner = owners[id] else { return }
             log.debug("stream \(id.number) began: \(size)")
-            owner.stream.noteStart(size, epoch: epoch)
+            owner.stream.noteStart(size, epoch: epoch, carriesSound: carriesSound)
         case .ended(let id, let reason):
             guard let owner = owners.removeValue(forKey: id) else { return }
             log.debug("stream \(id.number) ended: \(reason)")

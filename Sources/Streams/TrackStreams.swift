@@ -50,7 +50,7 @@ public final class TrackStreams {
     }
 
     /// Whether any stream would carry sound now.
-    public var wantsSound: Bool { readers.contains { $0.options.format == .webm && !$0.isPaused } }
+    public var wantsSound: Bool { readers.contains { $0.mayCarrySound && !$0.isPaused } }
 
     /// Called when ``wantsSound`` may have changed.
     public var onSoundWanted: (() -> Void)?
@@ -80,7 +80,7 @@ public final class TrackStreams {
         readers.append(stream)
         streams.register(stream, of: self)
         group.add(stream, writingTo: channel.writing)
-        stream.onPauseChanged = { [unowned self] in onSoundWanted?() }
+        stream.onSoundWanted = { [unowned self] in onSoundWanted?() }
         onSoundWanted?()
         return (stream, channel.reading)
     }

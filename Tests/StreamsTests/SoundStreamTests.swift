@@ -70,6 +70,22 @@ extension LiveTests {
             #expect((slow.stream?.statistics.queuedBytes ?? .max) <= 4 << 20)
         }
 
+        @Test func aStreamThatBeganWithoutSoundWantsNone() throws {
+            let rig = try Rig()
+            let early = try rig.read()
+            rig.publish(TestPicture(160, 90))
+            rig.wait("the stream has begun") { early.stream?.size != nil }
+            rig.track.hasSound = true
+            #expect(!rig.track.wantsSound)
+            let late = try rig.read()
+            #expect(rig.track.wantsSound)
+            rig.wait("the other stream has begun") { late.stream?.size != nil }
+            #expect(rig.track.wantsSound)
+            late.stream?.finish()
+            rig.wait("the other stream has ended") { late.stream?.hasEnded ?? true }
+            #expect(!rig.track.wantsSound)
+        }
+
         @Test func aPausedReaderWantsNone() throws {
             let rig = try Rig()
             var asked = 0

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Sound beside the picture: which, at which level, in which channel, when; and what it costs while there is none."""
 
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import gi
@@ -19,6 +21,7 @@ from harness import ERROR, BusError, frames, options, probe
 from processes import wait_until
 from screen import TestScreen
 from seekable import read_finished
+from services import Logind
 
 Gst.init(None)
 
@@ -254,6 +257,46 @@ def test_muted_is_silent(devices, agent, tone, tmp_path):
     assert max(after - before for before, after in zip(times, times[1:])) > 500
 
 
+@pytest.mark.parametrize("how", ["lock", "sleep"])
+def test_nobody_is_heard_who_is_not_there(devices, agent, tone, tmp_path, how):
+    """While the session is locked, or the machine goes to sleep, no microphone is on the air, and none is held; nor what the machine plays. Then both are again."""
+    logind = Logind(devices)
+    wait_until(lambda: "LockedHint" in logind.asked, "the agent to ask logind")
+    share(agent, "both")
+    recording = record(agent.desktop, tmp_path / "x.webm")
+    sound.play(devices, tone)
+    wait_for_packets(recording, 20)
+    getattr(logind, how)(True)
+    wait_until(lambda: sound.node(devices, "vitrine-system") is None and sound.node(devices, "vitrine-microphone") is None, "nobody who listens")
+    hidden = len(packets(recording))
+    late = agent.desktop.subscribe().record(tmp_path / "late.webm")
+    GLib.usleep(500_000)
+    # What was in the pipe is all that came.
+    assert len(packets(recording)) - hidden < 10
+    assert agent.desktop.state == "active" and agent.desktop.get("Muted") is False and late.size == 0
+    getattr(logind, how)(False)
+    wait_for_packets(recording, 50)
+    finish(agent, recording)
+    times = [block.time for block in matroska.read(recording.path).sound]
+    assert max(after - before for before, after in zip(times, times[1:])) > 500
+
+
+def test_nobody_listens_for_streams_that_began_before_there_was_sound(devices, agent, tone, tmp_path):
+    """They have no place for it. With one that has there is sound, and none any more when that goes."""
+    share(agent, "none")
+    early = record(agent.desktop, tmp_path / "early.webm")
+    agent.set_screen_share(False)
+    share(agent, "both")
+    sound.play(devices, tone)
+    early.wait_for_bytes(early.size + 10_000)
+    assert sound.node(devices, "vitrine-system") is None and sound.node(devices, "vitrine-microphone") is None
+    late = record(agent.desktop, tmp_path / "late.webm")
+    wait_for_packets(late, 20)
+    late.stop()
+    wait_until(lambda: sound.node(devices, "vitrine-system") is None and sound.node(devices, "vitrine-microphone") is None, "nobody who listens")
+    assert packets(early) == []
+
+
 def test_nothing_is_heard_after_the_broadcast_and_the_next_one_goes_on_in_the_same_stream(devices, agent, tone, tmp_path):
     share(agent, "system")
     recording = record(agent.desktop, tmp_path / "x.webm")
@@ -445,6 +488,22 @@ def test_without_a_session_manager_it_is_refused(devices, agent):
     devices.processes.end(devices.wireplumber)
     wait_until(lambda: can(agent) == (False, False), "the session manager gone")
     assert "session manager" in refused(agent, "system")
+
+
+def test_a_pipewire_that_hangs_holds_nobody_up(devices, agent):
+    """Who asks what there is waits for an answer once, and then no more; with PipeWire the answer comes back."""
+    assert can(agent) == (True, True)
+    devices.pipewire.send_signal(signal.SIGSTOP)
+    mark, times = agent.mark(), []
+    for _ in range(4):
+        started = time.monotonic()
+        can(agent)
+        times.append(time.monotonic() - started)
+    # Against the first, which waits: a busy machine takes its time for all of them.
+    assert sum(times[1:]) < times[0]
+    agent.wait_for("changed", "Capabilities", lambda found: not found["system-audio"] and not found["microphone"], since=mark)
+    devices.pipewire.send_signal(signal.SIGCONT)
+    wait_until(lambda: can(agent) == (True, True), "PipeWire's answer")
 
 
 def test_without_pipewire_it_is_refused(make_session):
