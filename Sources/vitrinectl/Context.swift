@@ -13,6 +13,8 @@ final class Context {
     let err = Output(2)
     /// How often the person, or a closed terminal, has asked to end.
     private(set) var interrupts = 0
+    /// How many of them a wait has ended for.
+    private var heeded = 0
     private var hasHungUp = false
     private var isDisconnected = false
 
@@ -52,12 +54,14 @@ final class Context {
         case disconnected
     }
 
-    /// Runs the loop until the condition holds or the person has had enough.
+    /// Runs the loop until the condition holds or the person has had enough, now or since the last wait.
     func wait(until condition: () -> Bool, timeout: Duration? = nil) -> Outcome {
-        let before = interrupts
-        let ended = loop.run(until: { condition() || interrupts > before || isDisconnected }, timeout: timeout)
+        let ended = loop.run(until: { condition() || interrupts > heeded || isDisconnected }, timeout: timeout)
         if condition() { return .held }
-        return isDisconnected ? .disconnected : ended ? .interrupted : .timedOut
+        if isDisconnected { return .disconnected }
+        if !ended { return .timedOut }
+        heeded = interrupts
+        return .interrupted
     }
 
     /// Connects to the session bus.
