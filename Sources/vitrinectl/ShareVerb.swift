@@ -101,7 +101,7 @@ final class Share {
         let changes = [ShareOptions.words(options), layout.map { "layout \($0)" }].compactMap(\.self)
         if joins, !changes.isEmpty { out.line("Changed: \(changes.joined(separator: ", ")).") }
         if !joins { nameWhatIsLeft(options) }
-        nameWhatIsOutside()
+        warn()
         if detaches {
             goesOn = true
             return .done
@@ -151,15 +151,8 @@ final class Share {
         out.line("Still in force: \(left.map(\.words).joined(separator: ", ")). \(remedies.joined(separator: " and ")) \(verb) it back.")
     }
 
-    /// Warns of a crop and of masks that cannot have been meant for this source.
-    private func nameWhatIsOutside() {
-        guard let track = observer.track else { return }
-        if let crop = track.crop, track.isCropOutside {
-            out.line(out.paint("The crop \(crop) lies outside of \(printable(track.sharedThing)): readers see black.", .yellow))
-        }
-        for mask in track.masksOutside {
-            out.line(out.paint("The mask \(mask) lies outside of \(printable(track.sharedThing)): it hides nothing.", .yellow))
-        }
+    private func warn() {
+        for warning in observer.track?.warnings ?? [] { out.line(out.paint(warning, .yellow)) }
     }
 
     // MARK: - Asking
@@ -316,5 +309,6 @@ final class Share {
         guard track.isActive, track.sources.map(\.node) != nodes else { return }
         nodes = track.sources.map(\.node)
         out.line("Sharing now: \(printable(track.sharedThing)).")
+        warn()
     }
 }

@@ -30,7 +30,10 @@ enum SwitchVerb {
                 if context.interrupts > 0 { throw .ended(.cancelled, "no longer waiting: what is chosen in the picker still counts") }
                 throw error
             }
-            if let track = try agent.track(path) { context.out.line("Sharing: \(printable(track.sharedThing)).") }
+            if let track = try agent.track(path) {
+                context.out.line("Sharing: \(printable(track.sharedThing)).")
+                for warning in track.warnings { context.out.line(context.out.paint(warning, .yellow)) }
+            }
             return .done
         })
 }

@@ -48,6 +48,12 @@ struct Track: Equatable {
     }
     /// The masks that hide nothing, because they lie outside of the source.
     var masksOutside: [Region] { wholeSize.map { size in masks.filter { $0.isOutside(size) } } ?? [] }
+    /// What is to be said of a crop and of masks that cannot have been meant for this source.
+    var warnings: [String] {
+        let thing = printable(sharedThing)
+        let ofCrop = isCropOutside ? crop.map { ["The crop \($0) lies outside of \(thing): readers see black."] } ?? [] : []
+        return ofCrop + masksOutside.map { "The mask \($0) lies outside of \(thing): it hides nothing." }
+    }
     /// By counter name.
     var statistics: [String: UInt64] { properties["Statistics"].map(readCounters) ?? [:] }
 

@@ -332,6 +332,12 @@ def test_switch_shares_another_source_while_the_share_goes_on(world, ctl, screen
     done = world.control("switch")
     assert done.stdout == ("Choose in the desktop's picker what to share instead of: monitor, 1280x720.\n" "Sharing: window, 1280x720.\n")
     sharing.wait_for("Sharing now: window, 1280x720.")
+    # What was right for one source may lie outside of the next.
+    world.control("share", "--detach", "--mask", "1000,0,64,64")
+    screen.configure(size=(640, 360))
+    outside = "The mask 1000,0,64,64 lies outside of window, 640x360: it hides nothing.\n"
+    assert world.control("switch").stdout.endswith(f"Sharing: window, 640x360.\n{outside}")
+    sharing.wait_for(f"Sharing now: window, 640x360.\n{outside}")
     assert desktop.get("StartedAt") == started
     # A closed picker leaves it all as it is.
     screen.configure(answer="cancel")
