@@ -28,6 +28,8 @@ final class VideoSource {
     /// A size of its own, whatever the settings say.
     private let ownSize: Size?
     private var settings: Settings
+    /// The settings at the last agreement: where pixels lie changes with the format, and not before.
+    private var agreedSettings: Settings
     private let cursorMode: UInt32
     private var pointer: Pointer
     private let pipeWire: PipeWire
@@ -63,6 +65,7 @@ final class VideoSource {
     /// - Parameter firstNumber: one less than the number of the first picture.
     init?(_ pipeWire: PipeWire, on loop: EventLoop, index: Int, name: String, firstNumber: UInt32, cursorMode: UInt32, settings: Settings) {
         let settings = settings.resolved(cursorMode: cursorMode)
+        agreedSettings = settings
         ownSize = settings.nextSize
         (self.cursorMode, pointer) = (cursorMode, Pointer(ownSize ?? settings.size(of: index)))
         (self.pipeWire, self.loop, self.index, self.settings, lastNumber) = (pipeWire, loop, index, settings, firstNumber)
@@ -214,14 +217,23 @@ final class VideoSource {
             return
         }
         agreement = agreed
+        agreedSettings = settings
         repaint()
         _ = Pod.withPointers(settings.bufferParams(agreed)) { pw_stream_update_params(stream, $0, $1) }
+    }
+
+    /// The settings, as far as pictures follow them already.
+    private var presentSettings: Settings {
+        var present = settings
+        (present.transform, present.crop) = (agreedSettings.transform, agreedSettings.crop)
+        (present.stridePadding, present.offset) = (agreedSettings.stridePadding, agreedSettings.offset)
+        return present
     }
 
     private func repaint() {
         guard let agreement else { return }
         lastNumber = painter?.number ?? lastNumber
-        let layout = SourceBuffer.Layout(agreement, settings)
+        let layout = SourceBuffer.Layout(agreement, presentSettings)
         painter = Painter(
             size: layout.picture, format: agreement.format, rest: settings.unusedByte, workload: settings.workload, number: lastNumber &+ 1)
         pointer = Pointer(layout.picture)
@@ -345,7 +357,8 @@ final class VideoSource {
         guard let agreement, let painter, let buffer = take() else { return false }
         sequence += settings.gapEvery > 0 && sequence % UInt64(settings.gapEvery) == 0 ? 10 : 1
         let content = spoiled(wanted)
-        let layout = SourceBuffer.Layout(agreement, settings)
+        let present = presentSettings
+        let layout = SourceBuffer.Layout(agreement, present)
         let damage = draw(content, on: painter, layout)
         if let own = buffers[buffer] {
             if content == .next || content == .same {
@@ -360,7 +373,7 @@ final class VideoSource {
         announcement.hasShape = owesShape || framesSent % 30 == 0
         owesShape = false
         guard let spa = buffer.pointee.buffer else { return false }
-        MetadataWriter(settings: settings, layout: layout, start: start).write(announcement, into: spa)
+        MetadataWriter(settings: present, layout: layout, start: start).write(announcement, into: spa)
         writeChunks(content, layout, spa)
         if timeline.count >= 2 * VideoSource.timelineLength { timeline.removeFirst(VideoSource.timelineLength) }
         timeline.append((number, .now))
