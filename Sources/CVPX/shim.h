@@ -8,8 +8,6 @@ static inline vpx_codec_err_t cvpx_enc_init(vpx_codec_ctx_t *ctx, vpx_codec_ifac
 static inline vpx_codec_err_t cvpx_set_cpu_used(vpx_codec_ctx_t *ctx, int value) { return vpx_codec_control(ctx, VP8E_SET_CPUUSED, value); }
 static inline vpx_codec_err_t cvpx_set_static_threshold(vpx_codec_ctx_t *ctx, unsigned int value) { return vpx_codec_control(ctx, VP8E_SET_STATIC_THRESHOLD, value); }
 static inline vpx_codec_err_t cvpx_set_screen_content_mode(vpx_codec_ctx_t *ctx, unsigned int value) { return vpx_codec_control(ctx, VP8E_SET_SCREEN_CONTENT_MODE, value); }
-static inline vpx_codec_err_t cvpx_set_token_partitions(vpx_codec_ctx_t *ctx, int value) { return vpx_codec_control(ctx, VP8E_SET_TOKEN_PARTITIONS, value); }
-static inline vpx_codec_err_t cvpx_set_max_intra_bitrate_pct(vpx_codec_ctx_t *ctx, unsigned int value) { return vpx_codec_control(ctx, VP8E_SET_MAX_INTRA_BITRATE_PCT, value); }
 static inline vpx_codec_err_t cvpx_set_active_map(vpx_codec_ctx_t *ctx, vpx_active_map_t *map) { return vpx_codec_control(ctx, VP8E_SET_ACTIVEMAP, map); }
 static inline vpx_codec_err_t cvpx_get_last_quantizer(vpx_codec_ctx_t *ctx, int *quantizer) { return vpx_codec_control(ctx, VP8E_GET_LAST_QUANTIZER_64, quantizer); }
 static inline vpx_codec_err_t cvpx_set_tune_content(vpx_codec_ctx_t *ctx, int value) { return vpx_codec_control(ctx, VP9E_SET_TUNE_CONTENT, value); }

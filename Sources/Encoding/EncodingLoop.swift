@@ -241,7 +241,7 @@ final class EncodingLoop {
     private func makeCanvas(for source: PixelSize) throws(EncodingError) -> Canvas {
         let size = source.fitted(into: options.maxSize)
         let made = try Canvas(size: size)
-        if case .video(let kind) = options.codec { codec = try VPXEncoder(kind, size: size, bitrate: options.rates.bitrate(for: size)) }
+        if case .video(let kind) = options.codec { codec = try VPXEncoder(kind, size: size, rates: options.rates) }
         blocks = BlockMap(size: size)
         canvas = made
         flags.isRunning.store(true, ordering: .relaxed)
@@ -268,15 +268,14 @@ final class EncodingLoop {
             request.greatestQuantizer = quantizer
             isRefined = true
         }
-        let bitrate = options.rates.bitrate(for: codec.size)
-        try codec.setBitrate(bitrate)
+        try codec.setRates(options.rates)
         let bytes = try encode(with: codec, request, at: time, origin: origin)
         if isRefined || request.isKeyFrame {
             refinementRides = false
             refinementTimer?.cancel()
             refinementTimer = nil
         }
-        if isRefined { nextRefinement = asked + pause(after: bytes, bitrate: bitrate, at: asked) }
+        if isRefined { nextRefinement = asked + pause(after: bytes, at: asked) }
         scheduleRefinement()
     }
 
@@ -453,7 +452,7 @@ final class EncodingLoop {
                 let bytes = try encode(with: codec, VPXEncoder.Request(greatestQuantizer: quantizer), at: now)
                 limit.note(now)
                 pool.setNextDue(reader, limit.due)
-                nextRefinement = now + pause(after: bytes, bitrate: options.rates.bitrate(for: codec.size), at: now)
+                nextRefinement = now + pause(after: bytes, at: now)
             } catch {
                 fail(error)
                 return
@@ -464,7 +463,8 @@ final class EncodingLoop {
 
     /// How long refinement rests after so many bytes: as long as they take at the bit rate, within limits that have it done in a second and a half.
     /// While other blocks move it leaves most of the rate to them.
-    private func pause(after bytes: Int, bitrate: Int, at now: Instant) -> Duration {
+    private func pause(after bytes: Int, at now: Instant) -> Duration {
+        let bitrate = canvas.map { options.rates.bitrate(for: $0.size) } ?? 0
         let isMoving = now - cadence.last < BlockMap.settlingTime
         let cost = Duration.milliseconds(bytes * (isMoving ? 32_000 : 8_000) / max(bitrate, 1))
         return isMoving ? min(max(cost, .milliseconds(300)), .milliseconds(600)) : min(max(cost, .milliseconds(100)), .milliseconds(350))

@@ -42,18 +42,19 @@ final class VPXEncoder {
     let size: PixelSize
     private let context: UnsafeMutablePointer<vpx_codec_ctx_t>
     private var configuration: vpx_codec_enc_cfg_t
+    /// VP8's; see ``speed(_:_:)``.
+    private var speed: Int32 = 0
     /// Microseconds on the clock that rate control sees.
     private var clock: Int64 = 0
     private var lastTime: Instant?
 
-    /// - Parameter bitrate: bit/s.
-    init(_ codec: VideoCodec, size: PixelSize, bitrate: Int) throws(EncodingError) {
+    init(_ codec: VideoCodec, size: PixelSize, rates: EncodingRates) throws(EncodingError) {
         (self.codec, self.size) = (codec, size)
         configuration = vpx_codec_enc_cfg_t()
         let interface = codec == .vp8 ? vpx_codec_vp8_cx() : vpx_codec_vp9_cx()
         let code = vpx_codec_enc_config_default(interface, &configuration, 0)
         guard code == VPX_CODEC_OK else { throw .cannotStart(codec, size, String(cString: vpx_codec_err_to_string(code))) }
-        VPXEncoder.configure(&configuration, codec, size: size, bitrate: bitrate)
+        VPXEncoder.configure(&configuration, codec, size: size, bitrate: rates.bitrate(for: size))
 
         context = .allocate(capacity: 1)
         context.initialize(to: vpx_codec_ctx_t())
@@ -65,8 +66,8 @@ final class VPXEncoder {
         }
         switch codec {
         case .vp8:
-            // A fixed, fast speed; negative so that libvpx does not change it by its own clock.
-            _ = cvpx_set_cpu_used(context, -14)
+            speed = VPXEncoder.speed(size, rates)
+            _ = cvpx_set_cpu_used(context, -speed)
             _ = cvpx_set_static_threshold(context, 1)
             // Not libvpx's mode for screens: in it quantizers fall only slowly, which is just what refinement cannot use.
             _ = cvpx_set_screen_content_mode(context, 0)
@@ -87,9 +88,14 @@ final class VPXEncoder {
         context.deallocate()
     }
 
-    /// Changes the bit rate from the next picture on.
-    func setBitrate(_ bitrate: Int) throws(EncodingError) {
-        let kilobits = VPXEncoder.kilobits(bitrate)
+    /// Changes the rates from the next picture on.
+    func setRates(_ rates: EncodingRates) throws(EncodingError) {
+        let speed = VPXEncoder.speed(size, rates)
+        if codec == .vp8 && speed != self.speed {
+            self.speed = speed
+            try check(cvpx_set_cpu_used(context, -speed))
+        }
+        let kilobits = VPXEncoder.kilobits(rates.bitrate(for: size))
         guard configuration.rc_target_bitrate != kilobits else { return }
         configuration.rc_target_bitrate = kilobits
         try check(vpx_codec_enc_config_set(context, &configuration))
@@ -117,7 +123,7 @@ final class VPXEncoder {
         image.stride = (Int32(planes.lumaStride), Int32(planes.chromaStride), Int32(planes.chromaStride), 0)
         let pause = pauseBefore(time)
         // For rate control a picture takes the time before it, not after it: that one is not known yet, and the bits are spent when it comes.
-        try check(vpx_codec_encode(context, &image, clock, UInt(pause), VPXEncoder.flags(request), UInt(VPX_DL_REALTIME)))
+        try check(vpx_codec_encode(context, &image, clock, UInt(pause), VPXEncoder.flags(codec, request), UInt(VPX_DL_REALTIME)))
         clock += pause
         return takeOutput()
     }
@@ -194,10 +200,22 @@ final class VPXEncoder {
         }
     }
 
+    /// How little VP8 searches for what has moved. libvpx takes it as negative, and then does not change it by a clock of its own.
+    ///
+    /// From 7 on text that scrolls is no longer found, and takes three times the bit rate that was asked for. More pixels than those of 1440p thirty
+    /// times a second leave no time for more.
+    private static func speed(_ size: PixelSize, _ rates: EncodingRates) -> Int32 {
+        let isOften = rates.frameRate == 0 || rates.frameRate > 30
+        return size.width * size.height * (isOften ? 2 : 1) > 2560 * 1440 ? 14 : 5
+    }
+
     private static func kilobits(_ bitrate: Int) -> UInt32 { UInt32(clamping: min(max(bitrate / 1_000, 20), 200_000)) }
 
-    private static func flags(_ request: Request) -> vpx_enc_frame_flags_t {
+    private static func flags(_ codec: VideoCodec, _ request: Request) -> vpx_enc_frame_flags_t {
         var flags = 0
+        // Each picture builds on the last alone. VP8 puts one away as "golden" now and then, a repetition too, whatever it is told of that one; only
+        // the reader of that repetition would have it, and the others could not decode what builds on it. Without the search it costs less, too.
+        if codec == .vp8 { flags |= Int(VP8_EFLAG_NO_REF_GF | VP8_EFLAG_NO_REF_ARF) }
         if request.isKeyFrame { flags |= Int(VPX_EFLAG_FORCE_KF) }
         if !request.isReference {
             flags |= Int(VP8_EFLAG_NO_UPD_LAST | VP8_EFLAG_NO_UPD_GF | VP8_EFLAG_NO_UPD_ARF | VP8_EFLAG_NO_UPD_ENTROPY)

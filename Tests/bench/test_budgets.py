@@ -19,7 +19,7 @@ from workload import STILL, WORKLOADS, Workload
 SECONDS = 3
 TRIES = 4
 # Of libvpx, as Vitrine has it: a fixed one, so that the encoder does not work more where it has more time.
-SPEED = -14
+SPEED = -5
 # CPU time of a frame, as a share of libvpx's, and luma in dB. Usual are 0.2, 0.7, 1.0 and 1.05; more where pictures are coalesced.
 LIMITS = {"repeats": (0.35, 38), "typing": (0.95, 38), "scrolling": (1.7, 28), "video": (1.7, 34)}
 # CPU time of a frame without a reader, as multiples of a bare copy of the picture, which is 8 MB. Usual are 0.4 and 1.1.

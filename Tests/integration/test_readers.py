@@ -226,7 +226,7 @@ def test_equal_readers_share_an_encoder(world, track, screen):
     for one in equal:
         wait_for_more(one, 3)
     assert encoders(world) == 1
-    # Enough for pictures that can be read from the first one on.
+    # Enough that each picture can be read.
     other = track.subscribe(bitrate=2_000_000)
     recordings.append(other.record(world.root / "other.webm"))
     wait_for_more(other, 3)
@@ -239,10 +239,8 @@ def test_equal_readers_share_an_encoder(world, track, screen):
         assert encoders(world) == 1
     equal[-1].unsubscribe()
     wait_until(lambda: encoders(world) == 0, "no encoder")
-    # How sharp each picture of a busy machine is is no question of who shares.
     for one in recordings:
-        numbers = [reading.number for reading in picture.read_all(one.wait_for_end().frames()) if reading]
-        assert len(numbers) > 2 and numbers == sorted(numbers)
+        decodes(one.wait_for_end())
 
 
 @pytest.mark.parametrize("kind", stream.COMPRESSED, ids=str)
