@@ -105,7 +105,7 @@ fuzz: build ## sends nonsense over D-Bus and PipeWire for longer; ROUNDS and SEE
 	@echo "fuzz: $(ROUNDS) rounds with SEED=$(SEED)"
 	@$(TOOLS)/install-packages build screen test
 	VITRINE_FUZZ_ROUNDS=$(ROUNDS) VITRINE_FUZZ_SEED=$(SEED) $(PYTEST) --timeout=0 Tests/integration/test_fuzz.py
-	VITRINE_FUZZ_ROUNDS=$(ROUNDS) VITRINE_FUZZ_SEED=$(SEED) $(SWIFT) test $(CHECKS) --filter '^CaptureTests\.PipeWireFuzzTests'
+	VITRINE_FUZZ_ROUNDS=$(ROUNDS) VITRINE_FUZZ_SEED=$(SEED) $(SWIFT) test $(CHECKS) --filter '/PipeWireFuzz/'
 
 soak: build ## starts and stops ten thousand times, and shares for an hour, also with sound; STARTS, SECONDS_SHARED, ARGS=sound can be chosen
 	@echo "soak: $(or $(ARGS),starts share sound): $(STARTS) starts and stops, and shares of $(SECONDS_SHARED) s, beside each other"

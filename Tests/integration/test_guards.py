@@ -157,3 +157,16 @@ def test_what_make_is_told_to_make_can_be_made():
     assert {"test", "soak", "fuzz", "test-asan", "test-tsan"} <= named
     listed = set(re.findall(r"^([a-z-]+):.* ## ", (TOP / "Makefile").read_text(), re.MULTILINE))
     assert named <= listed, named - listed
+
+
+def test_no_module_is_left_out_by_the_sanitizers():
+    """test-sanitized runs the tests of every module."""
+    targets = re.findall(r'^        tests\("(\w+)Tests"', (TOP / "Package.swift").read_text(), re.MULTILINE)
+    (modules,) = re.findall(r"^for module in (.*); do$", (TOP / "Tests/tools/test-sanitized").read_text(), re.MULTILINE)
+    assert sorted(modules.split()) == sorted(targets)
+
+
+def test_what_make_fuzz_runs_is_there():
+    """The suite that `make fuzz` names has that name: a filter that fits nothing passes."""
+    (suite,) = re.findall(r"--filter '/(\w+)/'", (TOP / "Makefile").read_text())
+    assert f"@Suite struct {suite} {{" in (TOP / "Tests/CaptureTests/PipeWireFuzzTests.swift").read_text()
