@@ -57,6 +57,8 @@ public struct ChoiceFile: Sendable {
         let before = try read()
         var after = before
         body(&after)
+        // A folder without a file is of no use, also one that was made just now.
+        defer { if after.isEmpty { rmdir(folder) } }
         if after == before { return }
         if after.isEmpty {
             try Errno.check { unlink(path) }

@@ -72,7 +72,9 @@ private final class Folder {
         let folder = try Folder()
         try folder.file.change { $0.append(Choice(identity: "app:a", name: "", token: "t")) }
         try folder.file.change { $0 = [] }
-        #expect(folder.mode(of: "/state/vitrine/choices") == 0)
+        #expect(folder.mode(of: "/state/vitrine") == 0, "and its folder")
+        try folder.file.change { $0 = [] }
+        #expect(folder.mode(of: "/state/vitrine") == 0, "forgetting nothing makes none")
         #expect(try folder.file.choices().isEmpty)
     }
 
