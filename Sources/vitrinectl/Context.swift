@@ -15,7 +15,8 @@ final class Context {
     private(set) var interrupts = 0
     /// How many of them a wait has ended for.
     private var heeded = 0
-    private var hasHungUp = false
+    /// Whether nobody reads any more what is written.
+    private(set) var hasHungUp = false
     private var isDisconnected = false
 
     /// - Throws: when no loop can be had.

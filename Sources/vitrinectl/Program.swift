@@ -19,7 +19,8 @@ enum Program {
             code = try perform(words, context)
         } catch {
             context.out.endLive()
-            complain(error, context.err)
+            // Who reads no more has ended it, and need not be told so.
+            if !context.hasHungUp || error != Failure(.interrupted) { complain(error, context.err) }
             code = error.code
         }
         // A reader that has seen enough, or a terminal that was closed, is no failure; a full disk is.

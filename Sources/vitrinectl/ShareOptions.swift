@@ -27,7 +27,10 @@ enum ShareOptions {
             name: "layout", value: "grid|row",
             text: "how several sources lie in the picture: in rows and columns, or all beside each other. It stays until it is changed"),
         OptionSpec(name: "title", value: "T", text: "what others see as the share's name"),
-        OptionSpec(name: "timeout", value: "S", text: "seconds that the picker may stay open; 60 unless given, 0 is for ever"),
+        OptionSpec(
+            name: "timeout", value: "S",
+            text:
+                "seconds that the picker may stay open; 60 unless given, 0 is for ever. Where one is open already, how long to wait for it"),
         OptionSpec(name: "monitor", text: "offer monitors in the picker"),
         OptionSpec(name: "window", text: "offer windows in the picker; without any of the three, monitors and windows"),
         OptionSpec(name: "virtual", text: "offer a virtual monitor in the picker"),
@@ -44,20 +47,20 @@ enum ShareOptions {
     /// What the sounds are for people.
     static let soundWords = ["system": "this machine", "microphone": "the microphone", "both": "this machine and the microphone"]
 
-    /// What options ask for, in words: `preset h720p, at most 640x480`; nil when they ask for nothing of the share itself.
+    /// What options change of a share that runs, in words: `preset h720p, at most 640x480`; nil when they change nothing.
     static func words(_ options: [String: Value]) -> String? {
         let words = options.sorted { $0.key < $1.key }.compactMap { key, value -> String? in
             switch key {
             case "wait", "timeout": nil
+            // They cannot change: what was asked for is as it was.
+            case "sources", "multiple", "cursor", "audio", "persist": nil
             case "crop": Region(value).map { $0 == .none ? "no crop" : "crop \($0)" }
             case "masks":
                 value.asArray.map { masks in
                     masks.isEmpty ? "no masks" : "masked: " + masks.compactMap(Region.init).map(\.description).joined(separator: " and ")
                 }
-            case "multiple": "several sources"
             case "title" where value.asString == "": "no title"
             case "allow": "allowed: " + (value.asStrings ?? []).joined(separator: " and ")
-            case "persist": value.asString == "none" ? "not remembered" : "remembered"
             case "max-size": Size(value).map { "at most \($0)" } ?? "any size"
             default: "\(key) \(value.asString ?? value.asUInt32.map(String.init) ?? value.text)"
             }

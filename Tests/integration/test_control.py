@@ -243,6 +243,8 @@ def test_a_second_share_joins_the_first(world, ctl, desktop):
     assert changed.endswith("Changed: bitrate 300000, fps 10, at most 320x200.\n")
     changed = world.control("share", "--detach", "--allow", "exe:/a", "--allow", "exe:/b", "--title", "").stdout
     assert changed.endswith("Changed: allowed: exe:/a and exe:/b, no title.\n")
+    # What cannot change is not said to have changed.
+    assert "Changed" not in world.control("share", "--detach", "--cursor", "embedded", "--audio", "none", "--remember", "no").stdout
     # They stand in place of those before.
     world.control("share", "--detach", "--allow", "exe:/c")
     assert desktop.get("Allowed") == ["exe:/c"]
@@ -900,6 +902,12 @@ def test_doctor_shows_wrong_lines_of_the_configuration(make_session):
     assert [one["result"] for one in found] == ["note", "note"] and all("man vitrine.conf" in one["remedy"] for one in found)
     for one, number, word in zip(found, (2, 4), ("h720p # small", "colour")):
         assert one["text"].startswith(f"{folder}/vitrine.conf:{number}: ") and word in one["text"]
+
+
+def test_a_reader_who_has_seen_enough_is_no_fault(world, screen):
+    for _ in range(5):
+        done = world.run(["bash", "-c", f"{program('vitrinectl')} doctor | head -n 1"])
+        assert done.stdout.startswith("ok       session bus: ") and done.stderr == ""
 
 
 def test_doctor_starts_the_portal_and_says_so(make_session):
