@@ -51,6 +51,9 @@ class Budgets:
         if workload.budget:
             self._judge(f"{workload.name}: CPU time a frame, of GStreamer's", statistics.median(found["ratio"]), workload.budget)
         runs = found["vitrine"]
+        if not workload.repeats:
+            rate = statistics.median(run["bitrate"] for run in runs)
+            self._judge(f"{workload.name}: bits a second, of those asked for", 1e3 * rate / workload.bitrate, 1.2)
         if workload.has_latency_budget:
             self._judge(f"{workload.name}: latency p99", statistics.median(run["latency"][1] for run in runs), FRAME_TIME, " ms")
         if workload.name == "video":
