@@ -136,6 +136,10 @@ final class Broadcast {
 
     private func capture(_ grant: CastGrant, _ view: CaptureView, _ layout: Layout, replacing replaced: UInt64?) throws(Errno) {
         let streams = grant.streams.prefix(Broadcast.greatestSourceCount)
+        if streams.count < grant.streams.count {
+            Broadcast.log.warning(
+                "\(grant.streams.count) sources were chosen, of which the first \(streams.count) are shown: no more have room")
+        }
         let hasCursor = grant.cursorMode == .metadata
         let handler: (CaptureEvent) -> Void = { [weak self] event in self?.handle(event) }
         if streams.count == 1, let stream = streams.first {
@@ -231,8 +235,11 @@ final class Broadcast {
         handler(.changed)
     }
 
-    /// Whether nothing is sent for a while, by any source.
-    var isPaused: Bool { !shared.isEmpty && shared.allSatisfy(\.isPaused) }
+    /// Whether nothing is sent for a while, by any source: one that has never sent anything does not count.
+    var isPaused: Bool {
+        let started = shared.filter { $0.isPaused || $0.format != nil }
+        return !started.isEmpty && started.allSatisfy(\.isPaused)
+    }
 
     /// What is shared, in a word for people.
     var sourceName: String {

@@ -19,6 +19,8 @@ final class CaptureLoop {
     private var pipewire: UnsafeMutablePointer<pw_loop>?
     private var context: OpaquePointer?
     private var watch: Watch?
+    private var bell: FileDescriptor?
+    private var bellWatch: Watch?
     private var streams: [UInt64: CaptureStream] = [:]
     private var composed: [UInt64: ComposedCapture] = [:]
 
@@ -48,9 +50,21 @@ final class CaptureLoop {
 
     private func compose(_ request: CompositionRequest) {
         precondition(composed[request.id] == nil, "a request's id is used again")
-        composed[request.id] = ComposedCapture(request, replacing: request.replaces.flatMap(writer))
+        composed[request.id] = ComposedCapture(request, bell: composingBell(), replacing: request.replaces.flatMap(writer))
         let connection = RemoteConnection()
         for source in request.sources { open(source, on: connection) }
+    }
+
+    /// Has pictures composed again that found no slot. Nil without a descriptor: then it is the next change that brings them.
+    private func composingBell() -> FileDescriptor? {
+        if bell == nil, let made = try? FileDescriptor.makeBell() {
+            bell = made
+            bellWatch = loop.watch(made.raw, for: .read) { [unowned self] _ in
+                made.silence()
+                for picture in composed.values { picture.compose() }
+            }
+        }
+        return bell
     }
 
     /// What a request writes into its pool with.
@@ -115,6 +129,7 @@ final class CaptureLoop {
         for picture in composed.values { picture.composer.close() }
         (streams, composed) = ([:], [:])
         watch?.cancel()
+        bellWatch?.cancel()
         if let context { pw_context_destroy(context) }
         if let pipewire {
             cpw_loop_leave(pipewire)

@@ -12,12 +12,14 @@ final class ComposedCapture {
     private var announced: (size: PixelSize, whole: PixelSize)?
     private var hasAnnouncedFrame = false
 
-    /// - Parameter predecessor: writes into the same pool, until this one does.
-    init(_ request: CompositionRequest, replacing predecessor: (any PoolWriter)?) {
+    /// - Parameters:
+    ///   - bell: rung when ``compose()`` is to be called although nothing came.
+    ///   - predecessor: writes into the same pool, until this one does.
+    init(_ request: CompositionRequest, bell: FileDescriptor?, replacing predecessor: (any PoolWriter)?) {
         self.request = request
         composer = Composer(
             into: request.pool, zip(request.sources, request.expectedSizes).map { (pool: $0.0.pool, expected: $0.1) }, view: request.view,
-            layout: request.layout, hasCursor: request.sources.first?.hasCursor ?? false, replacing: predecessor)
+            layout: request.layout, hasCursor: request.sources.first?.hasCursor ?? false, bell: bell, replacing: predecessor)
     }
 
     /// Composes what has come. Call it after each iteration of PipeWire's loop, when the streams have announced what they have.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 public import Frames
-import Loop
+public import Loop
 
 /// Composes the newest pictures of several sources into one, in the pool of a track.
 ///
 /// Each source is captured into a small pool of its own, an *input*. ``compose()`` takes what is new in them and writes one picture: only what has changed is
-/// copied, and nothing happens when nothing came. Crop and masks are those of the composed picture.
+/// copied, and nothing happens when nothing came. Crop and masks are those of the composed picture as it was when they were set: what they hide of a source
+/// stays hidden when the sources move.
 ///
 /// Thread: capture, outside of the process callback.
 public final class Composer: PoolWriter {
@@ -25,23 +26,33 @@ public final class Composer: PoolWriter {
 
     private let pool: FramePool
     private var inputs: [Input]
+    /// As it was asked for.
     private var view: CaptureView
+    /// As it is of the present arrangement.
+    private var shownView: CaptureView
+    /// Whether what the view hides moves with the sources. Before all have come it is where it was asked for.
+    private var isBound = false
     private var layout: Layout
     private var arrangement: Arrangement?
     private var lastTime = Instant(nanoseconds: 0)
     private weak var predecessor: (any PoolWriter)?
     private let pointer: ComposedPointer?
+    private let bell: FileDescriptor?
+    /// Whether the last picture found no slot to be written into.
+    private var isUnwritten = false
 
     /// - Parameters:
     ///   - pool: of the track.
     ///   - inputs: a pool for each source, and the size that it is taken to have before its first picture, where one is known.
     ///   - hasCursor: whether the pointer comes beside the pixels of the sources.
+    ///   - bell: rung when ``compose()`` is to be called although nothing came.
     ///   - predecessor: writes into the pool until there is a picture.
     public init(
         into pool: FramePool, _ inputs: [(pool: FramePool, expected: PixelSize?)], view: CaptureView, layout: Layout, hasCursor: Bool,
-        replacing predecessor: (any PoolWriter)? = nil
+        bell: FileDescriptor? = nil, replacing predecessor: (any PoolWriter)? = nil
     ) {
-        (self.pool, self.view, self.layout, self.predecessor) = (pool, view, layout, predecessor)
+        (self.pool, self.view, self.layout, self.bell, self.predecessor) = (pool, view, layout, bell, predecessor)
+        shownView = view
         self.inputs = inputs.map { Input($0.pool, expected: $0.expected) }
         // Without memory for a bitmap there is no pointer.
         pointer = hasCursor ? try? ComposedPointer(pool) : nil
@@ -53,7 +64,7 @@ public final class Composer: PoolWriter {
         guard !isReplaced else { return }
         var news = News()
         for index in inputs.indices { take(index, &news) }
-        if news.frames > 0 { publish(news) }
+        if news.frames > 0 || isUnwritten { publish(news) }
         guard hasPicture else { return }
         showPointer()
         pool.wakeReaders()
@@ -64,7 +75,8 @@ public final class Composer: PoolWriter {
         var frames = 0
         var damage = Damage.none
         var arrival = Instant.now
-        var time = Instant(nanoseconds: 0)
+        /// When the newest frame was shown; nil for a change of ours.
+        var time: Instant?
     }
 
     private func take(_ index: Int, _ news: inout News) {
@@ -74,7 +86,8 @@ public final class Composer: PoolWriter {
         guard let frame = input.pool.take(input.reader) else { return }
         news.frames += 1
         news.arrival = min(news.arrival, frame.info.arrival)
-        news.time = max(news.time, frame.info.time)
+        news.time = max(news.time ?? frame.info.time, frame.info.time)
+        if input.hasPicture && frame.size != input.size { bindOnce() }
         let isSameSize = input.hasPicture && frame.size == input.size
         if let arrangement, isSameSize {
             let place = arrangement.places[index]
@@ -102,7 +115,38 @@ public final class Composer: PoolWriter {
         let sizes = inputs.map { $0.hasPicture ? $0.size : $0.expected ?? known ?? PixelSize(width: 2, height: 2) }
         let made = Arrangement(sizes, layout)
         arrangement = made
+        showView(of: made)
         return made
+    }
+
+    /// Before the sources move: what the view hides of them moves with them from now on.
+    private func bindOnce() { if hasPicture && !isBound { bind(masks: true, crop: true) } }
+
+    /// What of the view is new is of the picture as it is now; the rest stays with the sources.
+    private func bind(masks: Bool, crop: Bool) {
+        let arrangement = arranged()
+        for (input, place) in zip(inputs, arrangement.places) {
+            let size = input.hasPicture ? input.size : place.size
+            let (old, isNew) = (input.hidden, !isBound)
+            let byMasks = masks || isNew ? nil : old?.byMasks
+            let byCrop = crop || isNew ? nil : old?.byCrop
+            input.hidden = (
+                byMasks: byMasks ?? HiddenParts(below: view.masks, place, size),
+                byCrop: byCrop ?? HiddenParts(outside: view.crop, place, size)
+            )
+        }
+        isBound = true
+        showView(of: arrangement)
+    }
+
+    private func showView(of arrangement: Arrangement) {
+        shownView = view
+        guard isBound else { return }
+        shownView.masks = zip(inputs, arrangement.places).flatMap { input, place in
+            let size = input.hasPicture ? input.size : place.size
+            guard let hidden = input.hidden else { return [PixelRect]() }
+            return hidden.byMasks.masks(at: place, size) + hidden.byCrop.masks(at: place, size)
+        }
     }
 
     /// The part of the whole that is shown, in whole chroma samples; empty when the crop leaves nothing.
@@ -126,7 +170,7 @@ public final class Composer: PoolWriter {
         // A pool without memory for it counts the frames as dropped.
         if isNew || size != self.size { try? pool.prepare(size: size) }
         if !hasPicture { pool.hideCursor() }
-        lastTime = max(news.time, Instant(nanoseconds: lastTime.nanoseconds + 1))
+        lastTime = max(news.time ?? .now, Instant(nanoseconds: lastTime.nanoseconds + 1))
         let outcome = pool.write(
             size: size, time: lastTime, arrival: news.arrival, damage: moved(news.damage, to: part), composed: news.frames
         ) { planes, stale in
@@ -137,11 +181,15 @@ public final class Composer: PoolWriter {
             // What was taken is not in any picture: the next one is drawn as a whole.
             self.arrangement = nil
             if hidesEarlier { pool.withdrawAll() }
+            isUnwritten = true
+            if let bell { pool.ringWhenFree(bell) }
             return
         }
+        isUnwritten = false
         if !hasPicture, let predecessor { predecessor.isReplaced = true }
         if hidesEarlier || !hasPicture && predecessor != nil { pool.withdraw(before: sequence) }
         (self.size, hasPicture) = (size, true)
+        if inputs.allSatisfy(\.hasPicture) { bindOnce() }
     }
 
     /// Damage of the whole as it lies in the picture.
@@ -159,17 +207,17 @@ public final class Composer: PoolWriter {
     /// Draws what is out of date: black where no source is, the sources over it, the masks over all.
     private func draw(_ arrangement: Arrangement, _ part: PixelRect, on planes: I420Planes, _ stale: Damage) {
         if part.isEmpty { return Conversion.fillBlack(planes) }
+        var areas: [PixelRect] = []
         stale.forEach(in: planes.size) { rect in
             var area = rect.evenlyAligned(in: planes.size)
             (area.x, area.y) = (area.x + part.x, area.y + part.y)
+            areas.append(area)
             let owner = arrangement.places.indices.first { inputs[$0].hasPicture && area.intersection(arrangement.places[$0]) == area }
             if owner == nil { fillBlack(area, of: part, planes) }
-            for (input, place) in zip(inputs, arrangement.places) where !area.intersection(place).isEmpty {
-                input.draw(area.intersection(place), at: place, part, planes)
-            }
         }
-        for index in view.masks.indices {
-            if let target = planes.part(view.mask(index, of: part)) { Conversion.fillBlack(target) }
+        for (input, place) in zip(inputs, arrangement.places) { input.draw(areas, at: place, part, planes) }
+        for index in shownView.masks.indices {
+            if let target = planes.part(shownView.mask(index, of: part)) { Conversion.fillBlack(target) }
         }
     }
 
@@ -181,7 +229,7 @@ public final class Composer: PoolWriter {
     private func showPointer() {
         guard let pointer, let arrangement else { return }
         let part = part(of: arrangement.size)
-        pointer.show(over: part, view, zip(inputs, arrangement.places).map { (input: $0.0, place: $0.1) })
+        pointer.show(over: part, shownView, zip(inputs, arrangement.places).map { (input: $0.0, place: $0.1) })
     }
 
     // MARK: - Changes
@@ -200,7 +248,9 @@ public final class Composer: PoolWriter {
     /// Shows another part. What it hides is hidden when this returns, and what was drawn of it before is withdrawn.
     public func setView(_ new: CaptureView) {
         guard new != view else { return }
+        let (hasNewMasks, hasNewCrop) = (new.masks != view.masks, new.crop != view.crop)
         view = new
+        if hasPicture { bind(masks: hasNewMasks, crop: hasNewCrop) } else { shownView = new }
         // The pointer first: whoever has the picture takes no older one.
         if hasPicture && !isReplaced { showPointer() }
         composeAnew(hidesEarlier: true)
@@ -209,6 +259,7 @@ public final class Composer: PoolWriter {
     /// Lays the sources out in another way.
     public func setLayout(_ new: Layout) {
         guard new != layout else { return }
+        bindOnce()
         (layout, arrangement) = (new, nil)
         composeAnew()
     }
@@ -216,6 +267,7 @@ public final class Composer: PoolWriter {
     /// Takes a source out: the others are laid out without it. The last one's picture stays.
     public func remove(_ input: FramePool) {
         guard inputs.count > 1, let index = inputs.firstIndex(where: { $0.pool === input }) else { return }
+        bindOnce()
         // What it has sent and was not composed yet is not shown any more.
         inputs.remove(at: index).close()
         pool.removeInput(input)

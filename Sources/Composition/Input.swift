@@ -11,6 +11,8 @@ final class Input {
     let expected: PixelSize?
     /// Of the picture that is shown.
     private(set) var size = PixelSize(width: 0, height: 0)
+    /// What masks and crop hide of it, wherever it lies; of no use while they are not bound to the sources.
+    var hidden: (byMasks: HiddenParts, byCrop: HiddenParts)?
     /// The source's pointer, as it was taken last.
     let cursor = CursorImage()
     private var shown: Shown?
@@ -37,16 +39,17 @@ final class Input {
         shown = Shown(frame)
     }
 
-    /// Draws a part of the source, given in pixels of the whole.
+    /// Draws parts of the source. One that is made smaller is drawn as a whole, once, since a part of it would not meet the rest without a seam.
     ///
     /// - Parameters:
+    ///   - areas: in pixels of the whole.
     ///   - place: where the source lies in the whole.
     ///   - view: the part of the whole that the planes are.
-    func draw(_ area: PixelRect, at place: PixelRect, _ view: PixelRect, _ planes: I420Planes) {
-        guard let shown else { return }
+    func draw(_ areas: [PixelRect], at place: PixelRect, _ view: PixelRect, _ planes: I420Planes) {
+        guard let shown, areas.contains(where: { !$0.intersection(place).isEmpty }) else { return }
         shown.withPlanes { source in
             if place.size == source.size {
-                copy(source, area, at: place, view, planes)
+                for area in areas { copy(source, area.intersection(place), at: place, view, planes) }
             } else {
                 scale(source, at: place, view, planes)
             }
@@ -61,7 +64,6 @@ final class Input {
         Conversion.copy(from, into: to)
     }
 
-    /// A source that is made smaller is drawn as a whole, since a part of it would not meet the rest without a seam.
     private func scale(_ source: I420Planes, at place: PixelRect, _ view: PixelRect, _ planes: I420Planes) {
         let visible = place.intersection(view)
         if visible == place {

@@ -56,6 +56,8 @@ extension FramePool {
         var lastReader = 0
         var epoch = 0
         var counts = FrameStatistics()
+        /// Of a writer that found no slot.
+        var freeBell: FileDescriptor?
         var cursor = Cursor()
         var cursorBitmap: PixelMemory?
     }

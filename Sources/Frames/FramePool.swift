@@ -173,6 +173,16 @@ public final class FramePool: Sendable {
         }
     }
 
+    /// Rings a bell, once, as soon as a picture can be written that found no slot.
+    public func ringWhenFree(_ bell: FileDescriptor) {
+        let isFree = state.withLock { state in
+            let isFree = state.slots.contains { $0.users == 0 }
+            if !isFree { state.freeBell = bell }
+            return isFree
+        }
+        if isFree { bell.ring() }
+    }
+
     /// Forgets the latest picture and zeroes all slots, those in use as soon as they are free: nothing of an ended share can be seen later.
     ///
     /// The memory goes back to the system; what was counted stays.
@@ -336,6 +346,10 @@ public final class FramePool: Sendable {
                 if let memory = state.slots[index].memory { return memory }
             }
             state.slots[index].users -= 1
+            if state.slots[index].users == 0, let bell = state.freeBell {
+                bell.ring()
+                state.freeBell = nil
+            }
             return nil
         }
         guard let memory else { return }

@@ -239,7 +239,7 @@ extension Knob {
             .number("delay", \.delay, "milliseconds that the answer to Start takes"),
             .choice("fault", \.fault, .none, "what is wrong with the answer to Start"),
             .choice("restore", \.persistence, .none, "what is done with a choice to remember"),
-            .number("streams", \.streams, 0...8, .nextSession, "streams of a session"),
+            .number("streams", \.streams, 0...20, .nextSession, "streams of a session"),
             Knob(
                 name: "omit", signature: "as", effect: .none, help: "of each stream in the answer: id position size source_type",
                 get: { .strings($0.omitted.sorted()) }

@@ -157,6 +157,51 @@ import Testing
         #expect(rig.pool.newestSequence == sequence)
     }
 
+    @Test func aChangeOfTheLayoutIsOfItsOwnTime() throws {
+        let rig = try Rig(2)
+        rig.send(0, small, 50)
+        rig.send(1, small, 100)
+        rig.composer.compose()
+        let before = Instant.now
+        rig.composer.setLayout(.row)
+        guard let latest = rig.pool.latest() else {
+            Issue.record("there is no picture")
+            return
+        }
+        let time = latest.info.time
+        #expect(time >= before)
+    }
+
+    /// The last change of a still set of sources does not wait for the next one.
+    @Test func whatFindsNoSlotIsWrittenWhenOneIsFree() throws {
+        let rig = try Rig(2)
+        rig.send(1, small, 200)
+        var held: [Held] = []
+        for luma in UInt8(50)..<62 {
+            rig.send(0, small, luma)
+            rig.composer.compose()
+            if let latest = rig.pool.latest() { held.append(Held(latest)) }
+        }
+        #expect(held.count == 12 && !rig.isRung())
+        rig.send(0, small, 90)
+        rig.composer.compose()
+        #expect(rig.luma(0, 0) == 61 && !rig.isRung())
+        held.removeFirst()
+        #expect(rig.isRung())
+        rig.composer.compose()
+        #expect((rig.luma(0, 0), rig.luma(64, 0)) == (90, 200))
+        held.removeFirst()
+        let sequence = rig.pool.newestSequence
+        rig.composer.compose()
+        #expect(!rig.isRung() && rig.pool.newestSequence == sequence && rig.isBalanced)
+    }
+
+    private final class Held {
+        private let lease: FrameLease
+
+        init(_ lease: consuming FrameLease) { self.lease = lease }
+    }
+
     @Test func cropAndMasksAreThoseOfTheWhole() throws {
         let rig = try Rig(2)
         rig.send(0, small, 100)
@@ -204,6 +249,25 @@ import Testing
         let middle = size.width / 2
         #expect(
             (rig.luma(middle - 1, 8), rig.luma(middle, 8), rig.luma(middle + 1_000, 8), rig.luma(size.width - 1, 8)) == (100, 50, 50, 200))
+    }
+
+    /// Sources that are made smaller, of which a little changes here and there: no part of one is left black or old.
+    @Test func tooLargeSourcesAreDrawnWhole() throws {
+        let rig = try Rig(3, layout: .row)
+        let wide = PixelSize(width: 9_000, height: 32), low = PixelSize(width: 9_000, height: 20)
+        rig.send(0, wide, 100)
+        rig.send(1, low, 150)
+        rig.send(2, wide, 200)
+        rig.composer.compose()
+        for luma in UInt8(110)..<120 {
+            rig.send(0, wide, luma, only: PixelRect(x: 0, y: 0, width: 9_000, height: 32))
+            rig.send(1, low, luma + 40, only: PixelRect(x: 0, y: 0, width: 9_000, height: 20))
+            rig.composer.compose()
+            let size = try #require(rig.composer.size)
+            let third = size.width / 3
+            #expect((rig.luma(third / 2, 8), rig.luma(third * 3 / 2, 8), rig.luma(third * 5 / 2, 8)) == (luma, luma + 40, 200))
+            #expect((rig.luma(third - 4, 8), rig.luma(third + 4, 8), rig.luma(third * 2 + 4, 8)) == (luma, luma + 40, 200))
+        }
     }
 
     @Test func memoryIsThatOfAFewPictures() throws {

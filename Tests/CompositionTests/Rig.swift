@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 import Composition
 import Frames
+import Glibc
 import Loop
 
 /// Sources of one colour each, their pools, the composer, and the track's pool with one reader.
@@ -10,6 +11,8 @@ final class Rig {
     let composer: Composer
     let reader: FramePool.ReaderID
     let bell: FileDescriptor
+    /// Rung when there is something to compose although nothing came.
+    let composing: FileDescriptor
     private var time = Instant.now
 
     init(
@@ -17,8 +20,10 @@ final class Rig {
     ) throws {
         inputs = (0..<count).map { _ in FramePool(capacity: Composer.slotsOfInput) }
         bell = try FileDescriptor.makeBell()
+        composing = try FileDescriptor.makeBell()
         composer = Composer(
-            into: pool, inputs.map { (pool: $0, expected: expected) }, view: view, layout: layout, hasCursor: hasCursor)
+            into: pool, inputs.map { (pool: $0, expected: expected) }, view: view, layout: layout, hasCursor: hasCursor,
+            bell: composing)
         reader = pool.addReader(bell: bell, followsCursor: hasCursor)
     }
 
@@ -35,6 +40,12 @@ final class Rig {
             }
             return true
         }
+    }
+
+    /// Whether it is to be composed again.
+    func isRung() -> Bool {
+        var count: UInt64 = 0
+        return read(composing.raw, &count, 8) == 8
     }
 
     /// What is in the track's pool.

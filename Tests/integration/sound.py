@@ -140,13 +140,14 @@ class FlashesAndClicks:
         # The screen keeps the latest only.
         self._sent[self._numbers[-1]] = dict(self._screen.get("Timeline"))[self._numbers[-1]] / 1e9
 
-    def find(self, path, epoch, read=picture.read):
-        """Where they are in a file whose time 0 was at `epoch`, in seconds; `read` finds the reading in a picture. What a busy machine lost is left out."""
+    def find(self, path, epoch, read=lambda image: [picture.read(image)]):
+        """Where they are in a file whose time 0 was at `epoch`, in seconds; `read` finds the readings in a picture. What a busy machine lost is left out."""
         file = matroska.read(path)
         pictures = {}
-        for reading, block in zip(map(read, frames(path)), file.blocks):
-            # The same picture may come again, sharper.
-            pictures.setdefault(reading.number if reading else 0, block.time / 1e3)
+        for readings, block in zip(map(read, frames(path)), file.blocks):
+            for reading in filter(None, readings):
+                # The same picture may come again, sharper.
+                pictures.setdefault(reading.number, block.time / 1e3)
         clicks, found = click_times(path, file), []
         for number, clicked in zip(self._numbers, self._clicked):
             moment = clicked - epoch

@@ -297,11 +297,33 @@ def test_sources_pause(screen, track, look):
     look.until(lambda image: [one.number for one in read(image, SIZES)][1] > frozen, "the second source to go on")
 
 
+def test_a_source_that_has_sent_nothing_yet_is_no_reason_not_to_be_paused(me, screen):
+    """SourcePaused says that nothing comes, of any source: also where one of them never began."""
+    screen.configure(streams=2, sizes=SIZES[:2], manual=True, first_frame=False)
+    track = me.desktop
+    track.start_capture()
+    me.start_screen_share(True, multiple=True)
+    screen.wait_until("Streams", lambda streams: len(streams) == 2 and all(one.get("consumers") and "size" in one for one in streams))
+    wait_until(lambda: push(screen, 1, track), "the first picture of the second source")
+    assert not track.get("SourcePaused")
+    screen.pause(1)
+    track.wait_until("SourcePaused", True)
+    screen.resume(1)
+    track.wait_until("SourcePaused", False)
+
+
+def test_more_than_there_is_room_for(world, me, screen):
+    """Sixteen sources are shown, and the log says that there were more."""
+    screen.configure(streams=17, sizes=[(64, 36)] * 17)
+    wait_for_all(me.set_screen_share(True, wait=True, multiple=True), 16)
+    assert "17 sources were chosen" in world.processes.log("agent")
+
+
 # What is hidden
 
 
 def test_crop_and_masks(world, screen, track, look):
-    """They are in pixels of the composed picture, across sources, and hold through another layout."""
+    """They are in pixels of the composed picture, across sources. What they hide of a source stays hidden when sources move, until they are set anew."""
     whole, places = arranged(SIZES)
     x, y = places[1][0], places[1][1]
     track.set("Masks", "a(iiuu)", [(x - 40, y, 80, 60)])
@@ -312,11 +334,18 @@ def test_crop_and_masks(world, screen, track, look):
     image = look()
     assert image.shape[:2] == (y + 100, 200) and image[y:y + 60, 60:140].max() < 12
     track.set("Layout", "s", "row")
+    # The second source begins 20 pixels from the left now, with its own mask, and is seen as far as it was.
     image = look()
-    assert image.shape[:2] == (y + 100, 200) and image[y:y + 60, 60:140].max() < 12
+    assert image.shape[:2] == (y + 100, 200)
+    assert image[:60, 20:60].max() < 12 and image[64:90, 24:60].max() > 60 and image[:, 122:].max() < 12
+    screen.vanish(stream=0)
+    track.wait_until("Sources", lambda sources: len(sources) == 2)
+    # The third source, of which nothing was seen, is where the crop is.
+    look.until(lambda image: image.max() < 12, "nothing")
     track.set("Crop", "(iiuu)", (0, 0, 0, 0))
+    look.until(lambda image: image[:60, :40].max() < 12 and image[64:90, 4:60].max() > 60, "the mask with its source")
     track.set("Masks", "a(iiuu)", [])
-    look.settled(SIZES, "row")
+    look.settled(SIZES[1:], "row", streams=[1, 2])
 
 
 def test_nothing_hidden_is_ever_seen(world, screen, track):

@@ -17,6 +17,7 @@ from gi.repository import GLib, Gst
 import matroska
 import peers
 import sound
+import test_composition as composed
 from harness import ERROR, BusError, frames, options, probe
 from processes import wait_until
 from screen import TestScreen
@@ -191,6 +192,60 @@ def test_a_pause_in_the_sound_leaves_its_times_true(devices, agent, tone, tmp_pa
     assert gap > 1_900
     # Its pictures came meanwhile, and the first sound after the pause came when they did.
     assert abs(file.sound[-1].time - file.times[-1]) < 1_500
+
+
+# Several sources
+
+
+def test_sound_goes_with_several_sources(devices, agent, tmp_path):
+    """Each source's numbers are in the composed picture, the tone is in the sound, and flashes and clicks are at the same time."""
+    screen, sizes = TestScreen(devices.client), [(320, 180), (200, 300), (180, 160)]
+    screen.configure(streams=3, sizes=sizes, manual=True)
+    share(agent, "system", multiple=True)
+    composed.wait_for_all(agent.desktop, 3)
+    subscription = agent.desktop.subscribe()
+    recording = subscription.record(tmp_path / "x.webm")
+    recording.wait_for_bytes(1_000)
+    both = sound.FlashesAndClicks(devices, screen, tmp_path, tone=0.1)
+    for _ in range(5):
+        both.make()
+        GLib.usleep(300_000)
+    epoch = subscription.get("Epoch") / 1e6
+    samples = finish(agent, recording)
+    offsets = both.find(recording.path, epoch, lambda image: composed.read(image, sizes))
+    assert len(offsets) == 5 and all(abs(one.between) < 0.04 for one in offsets), offsets
+    readings = [composed.read(image, sizes) for image in frames(recording.path)]
+    for index, of_one in enumerate(zip(*readings)):
+        numbers = [one.number for one in of_one if one]
+        assert numbers == sorted(numbers) and len(set(numbers)) >= 5
+        assert {number // composed.NUMBERS_PER_STREAM for number in numbers} == {index}
+    # A click is white, and in few parts.
+    tone = samples[len(samples) // 2:]
+    assert sound.loudest(tone, 0) == pytest.approx(400, abs=2) and sound.level(tone, 400, 1) == pytest.approx(0.1, abs=0.02)
+
+
+def test_sound_goes_on_while_sources_change_and_go(devices, agent, tone, tmp_path):
+    """A source gets another size, two end, the layout changes: nothing of it is heard."""
+    screen = TestScreen(devices.client)
+    screen.configure(streams=3, sizes=[(320, 180), (200, 300), (400, 160)])
+    share(agent, "system", multiple=True)
+    composed.wait_for_all(agent.desktop, 3)
+    recording = record(agent.desktop, tmp_path / "x.webm")
+    sound.play(devices, tone)
+    wait_for_packets(recording, 30)
+    for change, count in ((lambda: screen.set_size(500, 90, stream=0), 3), (lambda: agent.desktop.set("Layout", "s", "row"), 3),
+                          (lambda: screen.vanish(stream=1), 2), (lambda: screen.vanish(stream=0), 1)):
+        size = agent.desktop.get("Size")
+        change()
+        agent.desktop.wait_until("Size", lambda now: now != size)
+        assert len(agent.desktop.get("Sources")) == count
+        wait_for_packets(recording, 30)
+    file, samples = matroska.read(recording.path, may_be_cut=True), heard(finish(agent, recording))
+    steps = [after.time - before.time for before, after in zip(file.sound, file.sound[1:])]
+    # A busy machine may lose some of the sound itself.
+    assert len(steps) > 140 and min(steps) >= 19 and sum(step <= 21 for step in steps) >= 0.9 * len(steps)
+    for channel, frequency in enumerate((440, 1_000)):
+        assert sound.level(samples, frequency, channel) == NEAR
 
 
 # Devices
