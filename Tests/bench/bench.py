@@ -21,10 +21,10 @@ import measure
 import table
 from budgets import Budgets, growth, verdict
 from sides import GStreamer, Vitrine
-from workload import FULL_HD, STILL_SET, UHD, WORKLOADS, Workload
+from workload import COMPOSED, FULL_HD, STILL_SET, UHD, WORKLOADS, Workload
 
 SIDES = (Vitrine, GStreamer)
-PARTS = ("compare", "floors", "busy", "idle", "memory", "capture", "starts", "growth")
+PARTS = ("compare", "floors", "busy", "idle", "memory", "capture", "composed", "starts", "growth")
 
 
 def arguments():
@@ -137,6 +137,17 @@ class Bench:
         self.budgets.judge_capture(found)
         return found
 
+    def _composed(self):
+        """Of each kind, in turns: CPU ms of a picture that a reader gets and how many it gets a second, of one source and of four."""
+        found = {name: {"one": [], "four": [], "ratio": []} for name in COMPOSED}
+        for _ in range(self._chosen.rounds):
+            for name, workloads in COMPOSED.items():
+                one, four = (measure.cost_of_a_picture(self._world, workload, self._chosen.seconds) for workload in workloads)
+                for kind, value in (("one", one), ("four", four), ("ratio", four[0] / one[0])):
+                    found[name][kind].append(value)
+        self.budgets.judge_composed(found)
+        return found
+
     def _starts(self):
         from_answer, from_source = measure.first_key_frames(self._world, 7)
         found = {"answer": from_answer, "source": from_source, "request": measure.later_key_frames(self._world, 7)}
@@ -217,6 +228,11 @@ def report(chosen, figures):
                 for name, runs in figures["capture"].items()]
         yield "A broadcast without a reader, 1920x1080, 60 frames/s:\n" + table.text(
             ["", "% of a core", "frames/s", "MB own", "shared", "resident"], rows)
+    if "composed" in figures:
+        rows = [[name, *(table.spread([run[index] for run in found[kind]]) for kind in ("one", "four") for index in (0, 1)), table.spread(found["ratio"])]
+                for name, found in figures["composed"].items()]
+        yield "A VP8 reader of 1920x1080, of one source and composed of four that have as many pixels together, 30 frames/s each:\n" + table.text(
+            ["", "one: CPU ms/picture", "pictures/s", "four: CPU ms/picture", "pictures/s", "ratio"], rows)
     if "starts" in figures:
         rows = [[f"from the {name}", table.spread(times)] for name, times in figures["starts"].items()]
         yield "To the last byte of a key frame in the reader, 1920x1080, all of it moves (answer: the picker's; request: RequestKeyFrame):\n" + (

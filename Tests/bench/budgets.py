@@ -75,6 +75,10 @@ class Budgets:
         for name, limit in (("partial damage", 2), ("full motion", 8)):
             self._judge(f"no reader, 1080p60 with {name}: a core", 100 * statistics.median(run["core"] for run in found[name]), limit, " %")
 
+    def judge_composed(self, found):
+        for name, runs in found.items():
+            self._judge(f"composed of 4 sources, {name}: CPU a picture, of one source's", statistics.median(runs["ratio"]), 1.3)
+
     def judge_starts(self, found):
         self._judge("portal's answer to first key frame", statistics.median(found["answer"]), 150, " ms")
         for name in ("source", "request"):

@@ -190,6 +190,22 @@ def cost(world, workload, seconds, readers=1, **options):
     return window.cpu / window.seconds, taken / window.seconds
 
 
+def cost_of_a_picture(world, workload, seconds):
+    """CPU of the agent in milliseconds for each picture that its one reader gets, however many frames of sources are in it; and those pictures a second."""
+    with world.showing(**workload.settings):
+        side = Vitrine(world.session, world.screen, workload)
+        drain = Drain(side.descriptors)
+        world.wait_for_frames(max(2, round(WARM_UP * workload.fps * workload.sources)))
+        before = side.subscriptions[0].statistics["sent"]
+        window = Window(world, Meter(side.pid))
+        time.sleep(seconds)
+        window.close()
+        count = side.subscriptions[0].statistics["sent"] - before
+        drain.close()
+        side.end()
+    return 1e3 * window.cpu / max(1, count), count / window.seconds
+
+
 def cost_of_tracks(world, workload, seconds, count):
     """The same, with so many tracks that share a screen each, with a reader each."""
     with world.showing(**workload.settings):

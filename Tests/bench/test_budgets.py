@@ -14,7 +14,7 @@ import pytest
 
 import measure
 from sides import Vitrine
-from workload import STILL, WORKLOADS, Workload
+from workload import COMPOSED, STILL, WORKLOADS, Workload
 
 SECONDS = 3
 TRIES = 4
@@ -107,6 +107,19 @@ def test_readers_share_an_encoder(world):
         many = least(lambda count=readers: cost(count), one * limit)
         say(f"readers: {1e3 * one:.2f} ms a frame for one, {1e3 * many:.2f} for {readers}: {many / one:.2f} of at most {limit}")
         assert many <= one * limit
+
+
+def test_four_sources_cost_little_more_than_one(world):
+    """Composed and encoded, against one source of as many pixels, for each picture that a reader gets: what did not change is neither copied nor encoded."""
+    one_source, four_sources = COMPOSED["partial damage"]
+    limit = 1.7
+
+    def cost():
+        one, four = (measure.cost_of_a_picture(world, workload, SECONDS)[0] for workload in (one_source, four_sources))
+        say(f"composed: {four:.2f} ms a picture, one source {one:.2f}: {four / one:.2f} of at most {limit}")
+        return four / one
+
+    assert least(cost, limit) <= limit
 
 
 @pytest.mark.parametrize("workload", CAPTURE_LIMITS, ids=lambda workload: workload.name)

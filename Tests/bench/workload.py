@@ -55,3 +55,6 @@ WORKLOADS = {one.name: one for one in (
 # Of text: nothing else shows so well how sharp it is.
 STILL = Workload("still", "typing", stands=True)
 STILL_SET = Workload("still set", "still", sources=4)
+# What is composed of four sources and read, beside one source that has all of its pixels.
+COMPOSED = {name: (Workload(name, content), Workload(name, content, sources=4))
+            for name, content in (("partial damage", "moving"), ("full motion", "video"))}
