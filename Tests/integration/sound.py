@@ -29,10 +29,10 @@ def add_microphone(session, name):
 
 def nodes(session):
     """Number, name and state of all nodes."""
-    # What changes while it is listed comes behind the list.
+    # What changes while it is listed comes behind the list; what goes has no type any more.
     found, _ = json.JSONDecoder().raw_decode(session.run(["pw-dump", "--no-colors"], timeout=20).stdout)
     return [(one["id"], one["info"]["props"].get("node.name", ""), one["info"]["state"]) for one in found
-            if one["type"] == "PipeWire:Interface:Node" and one.get("info")]
+            if one.get("type") == "PipeWire:Interface:Node" and one.get("info")]
 
 
 def node(session, name):
