@@ -18,6 +18,8 @@ final class Context {
     /// Whether nobody reads any more what is written.
     private(set) var hasHungUp = false
     private var isDisconnected = false
+    /// Of standard output, for its end.
+    private var watchOfOutput: Watch?
 
     /// - Throws: when no loop can be had.
     init() throws(Failure) {
@@ -35,9 +37,8 @@ final class Context {
         signal(SIGXFSZ, SIG_IGN)
         out.onFailure = { [unowned self] in hangUp() }
         // It may also go away while there is nothing to tell it.
-        var watch: Watch?
-        watch = loop.watch(1, for: []) { [unowned self] _ in
-            watch?.cancel()
+        watchOfOutput = loop.watch(1, for: []) { [unowned self] _ in
+            watchOfOutput?.cancel()
             hangUp()
         }
     }
