@@ -15,6 +15,7 @@ from harness import ERROR, PORTAL, Session
 from processes import wait_until
 from screen import TestScreen
 from story import story
+from test_frames import Reader, reading
 
 
 @pytest.fixture
@@ -76,11 +77,14 @@ def test_every_fault_of_the_list_has_a_test():
 # Sources that do something odd, alone and in pairs
 
 ODDITIES = [
-    {"buffers": 2}, {"offset": 4096, "stride_padding": 36}, {"header": False}, {"planes": 2}, {"memory": "memptr"},
+    {"resize_every": 3, "resize_to": (202, 306)}, {"stride_padding": 256}, {"offset": 4096}, {"crop": (8, 4, 240, 180)}, {"transform": 1},
+    {"buffers": 2}, {"buffers": 3}, {"offset": 4096, "stride_padding": 36}, {"header": False}, {"planes": 2}, {"memory": "memptr"},
     {"corrupt_header_every": 3}, {"corrupt_chunk_every": 3}, {"cursor_only_every": 2}, {"sequence_gap_every": 3}, {"damage": "garbage"},
-    {"damage": "huge"}, {"max_rate": "zero"}, {"max_rate": "fixed"}, {"max_rate": "absent"}, {"fps_min": 5, "fps": 120},
+    {"damage": "huge"}, {"damage": "full"}, {"damage": "absent"},
+    {"max_rate": "zero"}, {"max_rate": "fixed"}, {"max_rate": "absent"}, {"fps_min": 5, "fps": 120},
     {"pts": "invalid"}, {"pts": "zero"}, {"pts": "equal"}, {"pts": "backwards"}, {"pts": "old"},
     {"cursor": "normal", "cursor_size": (24, 24)}, {"cursor": "huge", "cursor_size": (256, 256)}, {"cursor": "outside"}, {"cursor": "invalid"},
+    {"cursor": "hidden"}, {"decoy": True},
 ]
 
 PAIRS = [
@@ -91,6 +95,10 @@ PAIRS = [
     {"transform": 3, "resize_every": 6, "resize_to": (260, 300)}, {"transform": 5, "offset": 512, "stride_padding": 20},
     {"cursor_only_every": 2, "buffers": 2, "cursor": "outside"}, {"pts": "backwards", "sequence_gap_every": 2, "corrupt_header_every": 5},
     {"memory": "memptr", "damage": "garbage", "resize_every": 5, "resize_to": (400, 240)},
+    {"crop": (8, 4, 180, 160), "resize_every": 5, "resize_to": (260, 300)}, {"offset": 4096, "stride_padding": 36, "resize_every": 4, "resize_to": (203, 307)},
+    {"pts": "equal", "fps_min": 5, "fps": 120}, {"header": False, "cursor_only_every": 2, "resize_every": 4, "resize_to": (204, 306)},
+    {"planes": 2, "buffers": 2, "resize_every": 3, "resize_to": (400, 240)}, {"memory": "memptr", "transform": 7, "crop": (8, 4, 240, 180)},
+    {"damage": "huge", "transform": 6, "corrupt_chunk_every": 3}, {"max_rate": "absent", "fps_min": 5, "fps": 120, "buffers": 2},
 ]
 
 
@@ -115,6 +123,26 @@ def test_odd_sources(world, track, screen, settings):
 def test_odd_sources_in_pairs(world, track, screen, settings):
     """The same, where two or three of them meet."""
     reads_whole_pictures(world, track, screen, settings, 12)
+
+
+# Faults: B01 B03 B14 B15 B20 B23
+@pytest.mark.parametrize("settings", PAIRS, ids=named)
+def test_odd_sources_in_pairs_read_in_shared_memory(track, screen, settings):
+    """A reader of frames in shared memory gets the same whole pictures: its own size and sequence go on through all that the source does."""
+    screen.configure(**settings)
+    reader = Reader(track.subscribe(format="frames"))
+    track.start_broadcast(wait=True)
+    taken = [reader.take() for _ in range(14)]
+    reader.subscription.unsubscribe()
+    taken += reader.take_all()
+    reader.close()
+    shown = [reading(planes) for _, planes in taken]
+    assert all(one is not None for one in shown), shown
+    assert {(one.orientation, one.channels) for one in shown} == {("normal", "rgb")}
+    assert len({(frame.width, frame.height) for frame, _ in taken}) == 1
+    assert all(one.time <= next.time and one.sequence < next.sequence for (one, _), (next, _) in zip(taken, taken[1:]))
+    numbers = [one.number for one in shown]
+    assert numbers == sorted(numbers) and len(set(numbers)) > 2, numbers
 
 
 # Faults: B24
@@ -280,7 +308,7 @@ def test_the_unused_byte_is_not_looked_at(world, track, screen, pixel_format, un
 
 LIES = [
     {"short_memory": True, "sealed": False}, {"chunk_stride": -4}, {"chunk_stride": 2 ** 31 - 1}, {"chunk_stride": -2 ** 31 + 1}, {"chunk_stride": 3},
-    {"chunk_size": 2 ** 31}, {"chunk_size": 0}, {"chunk_size": 7}, {"crop": (-100, -100, 50, 50)}, {"crop": (2 ** 31 - 1, 0, 2 ** 32 - 1, 2 ** 32 - 1)},
+    {"chunk_size": 2 ** 31}, {"chunk_size": 0}, {"chunk_size": 7}, {"planes": 0}, {"crop": (-100, -100, 50, 50)}, {"crop": (2 ** 31 - 1, 0, 2 ** 32 - 1, 2 ** 32 - 1)},
 ]
 
 
@@ -318,6 +346,27 @@ def test_the_only_picture_is_shown(world, track, screen, buffers):
     # How long ago the last one came is there to see.
     age = track.statistics["last-frame-age-us"]
     track.wait_until("Statistics", lambda statistics: statistics["last-frame-age-us"] > age)
+
+
+# Faults: B04 B37
+@pytest.mark.parametrize("form", ["y4m", "frames"])
+@pytest.mark.parametrize("buffers", [0, 2, 3])
+def test_the_last_picture_of_a_burst(world, track, screen, buffers, form):
+    """A source that paints a burst at once and then nothing: a reader with a limit of five a second has the last one of it, every time."""
+    screen.configure(buffers=buffers, manual=True, fps=240)
+    watch = Watch(world, track, fps=5) if form == "y4m" else None
+    reader = Reader(track.subscribe(format="frames", fps=5)) if form == "frames" else None
+    track.start_broadcast(wait=True)
+    for count in (30, 1, 7):
+        last = screen.push_frames(count)
+        if reader:
+            reader.take_until(lambda _, planes: reading(planes).number == last)
+        else:
+            track.wait_until("Statistics", lambda statistics: statistics["last-frame-age-us"] > 300_000)
+    if watch:
+        assert watch.pictures()[-1].number == last
+    else:
+        reader.close()
 
 
 # Faults: B03 B05
