@@ -2,6 +2,7 @@
 """Several sources in one picture: each one's numbers are read back from the cell in which it should be."""
 
 import os
+import random
 import re
 import time
 from pathlib import Path
@@ -317,6 +318,62 @@ def test_more_than_there_is_room_for(world, me, screen):
     screen.configure(streams=17, sizes=[(64, 36)] * 17)
     wait_for_all(me.set_screen_share(True, wait=True, multiple=True), 16)
     assert "17 sources were chosen" in world.processes.log("agent")
+
+
+# Sources that misbehave
+
+ODDITIES = [
+    {"corrupt_header_every": 3}, {"cursor_only_every": 2, "buffers": 2}, {"memory": "memptr", "damage": "garbage"}, {"transform": 1, "header": False},
+    {"offset": 4096, "stride_padding": 36, "corrupt_chunk_every": 2}, {"pts": "backwards", "sequence_gap_every": 3}, {"fps_min": 5, "fps": 120},
+]
+
+
+# Faults: B03 B12 B14 B15 B20 B23 B35
+@pytest.mark.parametrize("settings", ODDITIES, ids=str)
+def test_odd_sources(world, me, screen, settings):
+    """Whatever all sources do with their buffers and say of them: each picture has every source whole, and none goes back."""
+    screen.configure(**settings)
+    track = begin(me, screen)
+    Look(world, track).settled(SIZES)
+    subscription = track.subscribe(format="y4m")
+    recording = subscription.record(world.root / "odd.y4m")
+    wait_for_more(subscription, 12)
+    subscription.unsubscribe()
+    numbers = [check_whole(image, SIZES) for image in recording.wait_for_end().frames()]
+    assert all(list(column) == sorted(column) for column in zip(*numbers))
+
+
+# Faults: B01 B08 B10 B33
+@pytest.mark.parametrize("seed", range(3))
+def test_one_source_that_never_stands_still(world, me, screen, track, look, seed):
+    """One of three changes its size, pauses, comes back, while the layout changes and the track is muted, and goes at last: the others stand it."""
+    moments = random.Random(seed)
+    subscriptions = [track.subscribe(format=form) for form in ("webm", "y4m")]
+    recordings = [one.record(world.root / f"restless-{one.get('Format')}") for one in subscriptions]
+    mark = me.mark()
+    for _ in range(40):
+        act = moments.choice(["size", "size", "size", "pause", "resume", "layout", "mute"])
+        if act == "size":
+            screen.set_size(*moments.choice([(90, 500), (500, 90), (161, 91), (1, 1), (3, 700), (320, 180)]), stream=1)
+        elif act == "layout":
+            track.set("Layout", "s", moments.choice(["grid", "row"]))
+        elif act == "mute":
+            track.mute(moments.random() < 0.5)
+        else:
+            (screen.pause if act == "pause" else screen.resume)(1)
+    track.mute(False)
+    track.set("Layout", "s", "grid")
+    screen.resume(1)
+    screen.set_size(*SIZES[1], stream=1)
+    before = look.settled(SIZES)
+    look.until(lambda image: all(now and now.number > then for now, then in zip(read(image, SIZES), before)), "all to go on")
+    screen.set_size(500, 90, stream=1)
+    screen.vanish(stream=1)
+    look.settled([SIZES[0], SIZES[2]], streams=[0, 2])
+    assert track.state == "active" and not [e for e in me.events[mark:] if e.name == "BroadcastFinished"]
+    for one, recording in zip(subscriptions, recordings):
+        one.unsubscribe()
+        assert len(check_decodes(recording.wait_for_end())) > 3
 
 
 # What is hidden

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from gi.repository import GLib
 
+import sound
 from contract import BUS_ERROR, refused
 from harness import BACKEND, ERROR, PORTAL, SERVICE
 from processes import wait_until
@@ -169,6 +170,93 @@ def test_killed_and_started_again(world, victim, state):
     assert not recording.ended.is_set()
     stream.unsubscribe()
     recording.wait_for_end()
+
+
+# Faults: B45 B47 B53 B09
+@pytest.mark.parametrize("victim", ENDS)
+def test_killed_while_everything_is_carried(world, victim):
+    """The same while several sources, the system's sound and readers of every kind are served; afterwards all of it can be had again."""
+    session, root = world.session, world.session.root
+    tone = sound.write_tone(root / "tone.wav", 440, 1_000)
+
+    def begin():
+        if sound.node(session, "speaker") is None:
+            sound.add_device(session, "speaker")
+        sound.play(session, tone)
+        world.screen.configure(streams=3, sizes=[(320, 200), (160, 90), (90, 160)])
+        world.me.set_screen_share(True, wait=True, multiple=True, audio="system")
+        subscriptions = [world.track.subscribe(format=form) for form in ("webm", "ivf", "y4m")]
+        for one in subscriptions:
+            one.wait_until("Statistics", lambda statistics: statistics["sent"] >= 3)
+
+    begin()
+    mark = world.me.mark()
+    world.kill(victim)
+    told = world.track.wait_for_signal("BroadcastFinished", since=mark)
+    world.note(victim, "all parts", told.at)
+    assert told.value[0] in ENDS[victim][1]
+    world.rests(victim, "all parts")
+    assert len(world.told(mark)) == 1 and world.track.state == "listening"
+    world.track.unsubscribe_all()
+    world.revive(victim)
+    begin()
+    world.me.set_screen_share(False)
+    world.screen.wait_until_closed()
+
+
+# Faults: B45 B47 B53 B09
+@pytest.mark.parametrize("victim", ENDS)
+def test_killed_while_another_source_is_chosen(world, victim):
+    """The same while a broadcast goes on and the picker of a switch is open: both are over, each told once."""
+    world.bring_into("active")
+    world.screen.configure(answer="never")
+    pending = world.track.begin_switch(wait=True)
+    world.screen.wait_for_picker()
+    mark = world.me.mark()
+    world.kill(victim)
+    told = world.track.wait_for_signal("BroadcastFinished", since=mark)
+    world.note(victim, "switching", told.at)
+    assert told.value[0] in ENDS[victim][1]
+    assert refused(pending.wait).name.startswith(ERROR)
+    assert world.track.state == "listening"
+    world.rests(victim, "switching")
+    assert sorted(name for name, _ in world.told(mark)) == ["BroadcastFinished", "StartFailed"]
+    world.revive(victim)
+    world.works()
+
+
+# Faults: B40 B47 B53
+@pytest.mark.parametrize("state", ["listening", "choosing", "active", "muted", "paused"])
+@pytest.mark.parametrize("victim", ["backend", "pipewire", "wireplumber", "all"])
+def test_what_hangs(world, victim, state):
+    """What the agent leans on stops in its tracks: the agent answers, a share can be stopped, a start be given up; and all is well when it goes on."""
+    world.bring_into(state)
+    session = world.session
+    children = {"backend": [session.screen], "pipewire": [session.pipewire], "wireplumber": [session.wireplumber],
+                "all": [session.portal, session.screen, session.pipewire, session.wireplumber]}[victim]
+    recording = world.track.subscribe().record(session.root / "stream.webm")
+    for child in children:
+        child.send_signal(signal.SIGSTOP)
+    try:
+        assert world.me.get_all() and world.me.objects()
+        other = session.agent().create_track()
+        other.destroy()
+        world.track.stop_broadcast()
+        if world.pending:
+            assert refused(world.pending.wait).name == ERROR + "Cancelled"
+        assert world.track.state == "listening"
+        for _ in range(3):
+            pending = world.track.begin_broadcast(wait=True)
+            world.track.wait_until("State", "choosing")
+            world.track.stop_broadcast()
+            assert refused(pending.wait).name == ERROR + "Cancelled"
+        world.rests(f"hangs: {victim}", state)
+    finally:
+        for child in children:
+            child.send_signal(signal.SIGCONT)
+    assert not recording.ended.is_set()
+    world.screen.wait_until_closed()
+    world.works()
 
 
 # Faults: B53

@@ -248,6 +248,37 @@ def test_sound_goes_on_while_sources_change_and_go(devices, agent, tone, tmp_pat
         assert sound.level(samples, frequency, channel) == NEAR
 
 
+@pytest.mark.parametrize("gap", ["paused", "corrupt", "still", "resized"])
+def test_gaps_in_the_picture_leave_the_sound_whole(devices, agent, tone, tmp_path, gap):
+    """A source that pauses, sends what is no picture, nothing at all, or another size each time costs no sound; and the picture comes back."""
+    screen = TestScreen(devices.client)
+    screen.configure(size=(320, 200))
+    share(agent, "system")
+    recording = record(agent.desktop, tmp_path / "x.webm")
+    sound.play(devices, tone)
+    wait_for_packets(recording, 20)
+    if gap == "paused":
+        screen.pause()
+        agent.desktop.wait_until("SourcePaused", True)
+    elif gap == "corrupt":
+        screen.configure(corrupt_header_every=1)
+    elif gap == "still":
+        screen.configure(manual=True)
+    else:
+        screen.configure(resize_every=1, resize_to=(202, 306), fps=60)
+    wait_for_packets(recording, 75)
+    screen.resume()
+    screen.reset()
+    pictures = len(matroska.read(recording.path, may_be_cut=True).times)
+    wait_until(lambda: len(matroska.read(recording.path, may_be_cut=True).times) > pictures + 5, "pictures again")
+    assert sound.level(heard(finish(agent, recording)), 440, 0) == NEAR
+    file = matroska.read(recording.path)
+    # Each at its own time, and in one row with the pictures.
+    times = [block.time for block in file.sound]
+    assert times == sorted(times) and file.times == sorted(file.times)
+    assert agent.desktop.get("IsBroadcastActive")
+
+
 # Devices
 
 
