@@ -119,12 +119,13 @@ import Testing
                 for (index, place) in zip(present, places) {
                     let old = before[index]
                     let hidden = mask.intersection(old)
-                    for y in 0..<min(hidden.height, max(0, place.height - (hidden.y - old.y))) {
-                        for x in 0..<min(hidden.width, max(0, place.width - (hidden.x - old.x))) {
-                            let luma = picture[place.y + hidden.y - old.y + y][place.x + hidden.x - old.x + x]
-                            #expect(luma == black, "\(mask) of \(index) in \(sizes)")
-                        }
+                    let now = PixelRect(
+                        x: place.x + hidden.x - old.x, y: place.y + hidden.y - old.y, width: hidden.width, height: hidden.height
+                    ).intersection(place)
+                    let isBlack = (now.y..<(now.y + now.height)).allSatisfy { y in
+                        picture[y][now.x..<(now.x + now.width)].allSatisfy { $0 == black }
                     }
+                    #expect(isBlack, "\(mask) of \(index) in \(sizes)")
                 }
             }
         }

@@ -77,7 +77,7 @@ class Budgets:
 
     def judge_composed(self, found):
         for name, runs in found.items():
-            self._judge(f"composed of 4 sources, {name}: CPU a picture, of one source's", statistics.median(runs["ratio"]), 1.3)
+            self._judge(f"composed of 4 sources, {name}: CPU a picture, of one source's", statistics.median(runs["ratio"]), 1.4)
 
     def judge_starts(self, found):
         self._judge("portal's answer to first key frame", statistics.median(found["answer"]), 150, " ms")
