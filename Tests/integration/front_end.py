@@ -171,7 +171,8 @@ class FrontEnd:
 
         def respond(code, results):
             if not self._forget(handle):
-                return
+                # It was closed meanwhile, and what came of it is too.
+                return self._tell_backend(path, "Session") if step == "CreateSession" and code == 0 else None
             results = {key: value for key, value in results.items() if key not in ("restore_data", "persist_mode")}
             if step == "CreateSession" and code == 0:
                 self.sessions[path] = self._export(path, SESSION)

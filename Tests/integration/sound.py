@@ -40,8 +40,14 @@ def node(session, name):
 
 
 def remove_device(session, name):
-    session.run(["pw-cli", "destroy", str(node(session, name))])
-    wait_until(lambda: node(session, name) is None, f"{name} gone")
+    def is_gone():
+        number = node(session, name)
+        if number is not None:
+            # Now and then it leaves before PipeWire has heard it.
+            session.run(["pw-cli", "destroy", str(number)])
+        return number is None
+
+    wait_until(is_gone, f"{name} gone")
 
 
 def set_default(session, kind, name):

@@ -6,6 +6,7 @@ import fcntl
 import itertools
 import mmap
 import os
+import random
 import resource
 import select
 import signal
@@ -641,6 +642,50 @@ def test_hostile_readers(world, track, read, what):
     for _ in range(10):
         good.take()
     wait_until(lambda: agent_descriptors(world) < descriptors, "no descriptor of that reader is left")
+
+
+# Faults: B01 B03 B32 B33
+@pytest.mark.parametrize("seed", range(3))
+def test_readers_that_come_and_go_while_the_source_is_resized(world, track, screen, read, seed):
+    """Readers of every size come, hold on to what they have, release it late or twice, and go, while the source is resized, paused and muted: one that behaves
+    has whole pictures to the end, and the memory of the others is given back."""
+    moments = random.Random(seed)
+    good = read()
+    track.start_broadcast(wait=True)
+    good.take()
+    before = pools_of(world), agent_descriptors(world)
+    readers = []
+    for _ in range(60):
+        act = moments.choice(["size", "size", "size", "come", "come", "hold", "release", "go", "go", "mute", "pause"])
+        if act == "size":
+            screen.set_size(*moments.choice([(640, 360), (100, 90), (641, 479), (3, 5), (202, 308)]))
+        elif act == "come" and len(readers) < 6:
+            readers.append((Reader(track.subscribe(format="frames", max_size=moments.choice([(640, 360), (320, 180), (99, 77)]))), []))
+        elif act in ("hold", "release") and readers:
+            reader, held = moments.choice(readers)
+            if act == "hold" and reader.has_picture(0.2):
+                held.append(reader.receive())
+            for frame in held if act == "release" else []:
+                reader.release(frame)
+        elif act == "go" and readers:
+            reader, _ = readers.pop(moments.randrange(len(readers)))
+            reader.subscription.unsubscribe() if moments.random() < 0.5 else None
+            reader.close()
+        elif act == "mute":
+            track.mute(moments.random() < 0.5)
+        elif act == "pause":
+            (screen.pause if moments.random() < 0.5 else screen.resume)()
+        while good.has_picture():
+            good.take()
+    track.mute(False)
+    screen.resume()
+    screen.set_size(640, 360)
+    for reader, _ in readers:
+        reader.close()
+    seen = reading(good.take_until(lambda _, planes: reading(planes) and reading(planes).size == (640, 360))[1])
+    good.take_until(lambda _, planes: number(planes) > seen.number + 3)
+    wait_until(lambda: pools_of(world) <= before[0] and agent_descriptors(world) <= before[1], f"no more than {before}")
+    assert track.state == "active"
 
 
 def test_limit_together_with_other_raw_readers(track, read):

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Portals that misbehave, at every step of the flow: the right error or reason, the track in the right state, nothing left open, and the next share works."""
 
+import os
+import random
 import signal
+from pathlib import Path
 
 import pytest
 from gi.repository import GLib
@@ -390,6 +393,44 @@ def test_the_agent_ends_at_each_step(moment, number):
             wait_until(lambda: not rig.front.sessions and not rig.front.requests, "a portal with nothing open")
         rig.front.leave()
         screen.wait_until_closed()
+
+
+# Faults: B32 B33 B47
+@pytest.mark.parametrize("seed", range(2))
+def test_one_fault_after_another(rig, seed):
+    """Many starts that fail in all these ways, or are given up at any moment: the agent has no descriptor and no thread more than before."""
+    moments = random.Random(seed)
+    folder = Path(f"/proc/{rig.world.agent_process.pid}")
+    rig.works()
+    held = lambda: (len(os.listdir(folder / "fd")), len(os.listdir(folder / "task")))
+    before = held()
+    for _ in range(60):
+        rig.front.behave()
+        step = moments.choice(STEPS)
+        manners = [Manner(reply=FAILED), Manner(reply="never"), Manner(reply="leave"), Manner(remote="dead"), Manner(remote="missing")]
+        if step != "OpenPipeWireRemote":
+            manners += [Manner(code=2), Manner(response="never"), Manner(response="held"), Manner(times=2), *MALFORMED[step]]
+        rig.front.manners[step] = moments.choice(manners)
+        rig.front.answers_close = moments.random() < 0.7
+        rig.front.asked.clear()
+        rig.pending = rig.track.begin_broadcast(wait=True)
+        if moments.random() < 0.5:
+            wait_until(lambda: rig.pending.done or rig.front.has_asked(step), "the step, or an end")
+        act = moments.choice(["StopBroadcast", "StopCapture", "close", "leave", "release"])
+        if act.startswith("Stop"):
+            rig.track.call(act)
+        elif not rig.front.client.connection.is_closed():
+            {"close": rig.front.close_sessions, "leave": rig.front.leave, "release": rig.front.release}[act]()
+        rig.track.stop_broadcast()
+        wait_until(lambda: rig.pending.done, "an answer to the start")
+        rig.front.release()
+        rig.track.start_capture()
+        if rig.front.client.connection.is_closed():
+            rig.restart()
+        else:
+            rig.is_clean()
+    rig.works()
+    wait_until(lambda: held() <= before, f"no more than {before}")
 
 
 # What it grants, and what it has

@@ -16,7 +16,7 @@ from gi.repository import Gio, GLib
 
 from bus import BusError, Client
 from contract import declared
-from harness import DESKTOP_TRACK, OPTION_TYPES, PORTAL, ROOT, SERVICE
+from harness import DESKTOP_TRACK, MEMORY_FACTOR, OPTION_TYPES, PORTAL, ROOT, SERVICE
 from processes import wait_until
 
 ROUNDS = int(os.environ.get("VITRINE_FUZZ_ROUNDS", "250"))
@@ -397,7 +397,7 @@ def test_clients_that_call_and_never_read(unharmed, me):
             client.sendall(_calls(800, 2 + 800 * turn))
         # Behind all that was asked for so far.
         assert me.get_all() and me.desktop.state == "idle"
-    assert _held(pid)[1] < before + 24 * 1024
+    assert _held(pid)[1] < before + 24 * 1024 * MEMORY_FACTOR
     me.set_screen_share(True, wait=True)
     me.set_screen_share(False)
     # What one of them finds when it reads at last.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Sound beside the picture: which, at which level, in which channel, when; and what it costs while there is none."""
 
+import random
 import signal
 import subprocess
 import time
@@ -320,6 +321,47 @@ def test_it_survives_a_device_that_vanishes(devices, agent, tone, tmp_path):
     samples = heard(finish(agent, recording)[-sound.RATE:])
     assert sound.level(samples, 440, 0) == NEAR
     assert agent.desktop.get("IsBroadcastActive")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_devices_and_shares_that_come_and_go(devices, agent, tone, seed):
+    """Outputs and microphones come and go while shares with sound are started, muted, read, stopped and ended by the desktop at any moment; then all of it works."""
+    moments = random.Random(seed)
+    screen = TestScreen(devices.client)
+    screen.configure(size=(320, 200))
+    track = agent.desktop
+    made = {"speaker": sound.add_device, "microphone": sound.add_microphone}
+    there = {*made}
+    pending = []
+    for _ in range(30):
+        act = moments.choice(["start", "start", "stop", "device", "device", "read", "mute", "end", "vanish"])
+        if act == "start":
+            pending.append(agent.start_screen_share(True, wait=True, audio=moments.choice(["system", "microphone", "both", "none"])))
+        elif act == "stop":
+            agent.set_screen_share(False)
+        elif act == "device":
+            name = moments.choice([*made])
+            sound.remove_device(devices, name) if name in there else made[name](devices, name)
+            there ^= {name}
+        elif act == "read":
+            track.subscribe().close() if moments.random() < 0.5 else track.subscribe()
+        elif act == "mute":
+            track.mute(moments.random() < 0.5)
+        else:
+            (screen.end_session if act == "end" else screen.vanish)()
+    agent.set_screen_share(False)
+    wait_until(lambda: all(one.done for one in pending), "an answer to every start")
+    track.unsubscribe_all()
+    track.mute(False)
+    for name in made.keys() - there:
+        made[name](devices, name)
+    wait_until(lambda: agent.get("Capabilities")["system-audio"] and agent.get("Capabilities")["microphone"], "both")
+    share(agent, "both")
+    recording = record(track, devices.root / "x.webm")
+    sound.play(devices, tone)
+    wait_for_packets(recording, 40)
+    finish(agent, recording)
+    screen.wait_until("OpenSessions", 1)
 
 
 # Muted, stopped, unread
