@@ -89,7 +89,7 @@ final class CaptureStream {
         }
         ask(.isNodeThere)
         negotiation = loop.after(CaptureStream.negotiationLimit) { [unowned self] in
-            fail(stream == nil ? .streamFailed("it does not answer") : .negotiationTimedOut(offered: remote.formats.names))
+            fail(stream == nil ? .cannotConnect(Errno(ETIMEDOUT)) : .negotiationTimedOut(offered: remote.formats.names))
         }
     }
 

@@ -3,6 +3,7 @@
 
 import dataclasses
 import os
+import random
 import re
 import socket
 
@@ -44,7 +45,8 @@ class Manner:
     spoil: object = None
     """A function that changes the results, a dictionary of GLib.Variants."""
     remote: str = "live"
-    """Of OpenPipeWireRemote: or `dead` (nobody at the other end), `file` (no socket), `missing` (a handle without a descriptor)."""
+    """Of OpenPipeWireRemote: or `dead` (nobody at the other end), `silent` (somebody who says nothing), `noise` (somebody who says anything), `file` (no
+    socket), `missing` (a handle without a descriptor)."""
 
 
 class FrontEnd:
@@ -237,9 +239,11 @@ class FrontEnd:
             remote = socket.socket(socket.AF_UNIX)
             remote.connect(str(self.session.runtime_dir / "pipewire-0"))
             return [remote.detach()]
-        if kind == "dead":
+        if kind in ("dead", "silent", "noise"):
             near, far = socket.socketpair()
-            far.close()
+            if kind == "noise":
+                far.send(random.Random(len(self.asked)).randbytes(5_000))
+            far.close() if kind == "dead" else self._kept.append(far)
             return [near.detach()]
         return [os.open("/dev/null", os.O_RDWR)] if kind == "file" else []
 

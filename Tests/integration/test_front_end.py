@@ -4,6 +4,7 @@
 import os
 import random
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -214,6 +215,30 @@ def test_ways_to_pipewire_that_lead_nowhere(rig, remote):
     rig.front.manners["OpenPipeWireRemote"] = Manner(remote=remote)
     rig.pending = rig.track.begin_broadcast(wait=True)
     rig.has_failed("Failed" if remote == "missing" else "PipeWireUnavailable")
+    rig.is_clean()
+    rig.works()
+
+
+# Faults: B40 B50
+@pytest.mark.parametrize("remote", ["silent", "noise"])
+def test_ways_to_pipewire_on_which_nobody_answers(rig, remote):
+    """Behind the descriptor is somebody who says nothing, or what is no PipeWire: the agent answers, and the start can be given up, again and again."""
+    for _ in range(8):
+        rig.front.manners["OpenPipeWireRemote"] = Manner(remote=remote)
+        rig.front.asked.clear()
+        rig.pending = rig.track.begin_broadcast(wait=True)
+        wait_until(lambda: rig.front.has_asked("OpenPipeWireRemote"), "the last step")
+        assert rig.me.get_all() and rig.track.state in ("choosing", "listening")
+        rig.track.stop_broadcast()
+        assert refused(rig.pending.wait).name.startswith(ERROR)
+        rig.is_clean()
+    # Left alone it comes to an end by itself, and the agent does not spin until then.
+    spent = lambda: time.clock_gettime(~rig.world.agent_process.pid << 3 | 2)
+    before = spent()
+    rig.mark = rig.me.mark()
+    rig.pending = rig.track.begin_broadcast(wait=True)
+    rig.has_failed("PipeWireUnavailable")
+    assert spent() - before < 1, "the agent spins"
     rig.is_clean()
     rig.works()
 
@@ -545,4 +570,35 @@ def test_a_token_that_is_refused_is_done_without(rig, error):
     assert wishes == ["stale", None] and len(rig.front.asked) == 5
     track.destroy()
     rig.is_clean()
+    rig.works()
+
+
+# Faults: B50
+@pytest.mark.parametrize("kind", ["one-dead", "all-dead", "the-same-twice", "too-many"])
+def test_several_streams_that_are_not_all_there(rig, kind):
+    """Of several streams that are granted some have no node, are one and the same, or are more than a picture takes: what is there is shown, or nothing."""
+    def spoil(results):
+        node = results["streams"].get_child_value(0).get_child_value(0).get_uint32()
+        nodes = {"one-dead": [node, 99_999], "all-dead": [99_998, 99_999], "the-same-twice": [node, node], "too-many": [node] * 40}[kind]
+        results["streams"] = GLib.Variant("a(ua{sv})", [(one, {}) for one in nodes])
+
+    track = rig.me.create_track(multiple=True)
+    track.start_capture()
+    desktop, rig.track = rig.track, track
+    rig.front.manners["Start"] = Manner(spoil=spoil)
+    rig.mark = rig.me.mark()
+    pending = track.begin_broadcast(wait=True)
+    if kind == "all-dead":
+        assert refused(pending.wait).name == ERROR + "Failed"
+        assert track.state == "listening"
+    else:
+        pending.wait()
+        wanted = {"one-dead": 1, "the-same-twice": 2, "too-many": 16}[kind]
+        track.wait_until("Sources", lambda sources: len(sources) == wanted and all("pixel-size" in one for one in sources))
+        received = track.statistics["received"]
+        track.wait_until("Statistics", lambda statistics: statistics["received"] > received + 5)
+        track.stop_broadcast()
+    rig.is_clean()
+    track.destroy()
+    rig.track = desktop
     rig.works()
