@@ -330,7 +330,8 @@ def test_pipewire_ends_meanwhile(session):
     """PipeWire ends while another source is chosen: pipewire-lost, and the picker is closed."""
     me, track, mark, pending = choosing_another(session)
     session.processes.end(session.pipewire)
-    assert refused(pending.wait).name == ERROR + "Cancelled"
+    # The test screen leaves without PipeWire, and may do so before the agent has seen it.
+    assert refused(pending.wait).name in (ERROR + "Cancelled", ERROR + "Failed")
     track.wait_for_signal("BroadcastFinished", lambda value: value[0] == "pipewire-lost", mark)
 
 
