@@ -78,7 +78,7 @@ public final class Encoder: Sendable {
     /// Changes what the first picture is scaled into. Too late for an encoding that has begun: its size is fixed.
     public func setMaxSize(_ maxSize: PixelSize?) { commands.send(.maxSize(maxSize)) }
 
-    /// Says whether there is a real picture to show. Once this returns, no real picture is taken or sent until it is said again that there is one;
+    /// Says whether there is a real picture to show. Once this returns, no real picture is taken, or sent but for one that is on its way to `events` already, until it is said again that there is one;
     /// then the first is a key frame.
     public func setPlaceholder(_ showsPlaceholder: Bool) {
         guard flags.showsPlaceholder.exchange(showsPlaceholder, ordering: .sequentiallyConsistent) != showsPlaceholder else { return }

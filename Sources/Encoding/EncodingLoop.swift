@@ -291,7 +291,7 @@ final class EncodingLoop {
         if request.isReference { blocks.noteEncoded(quantizer: min(output.quantizer, request.greatestQuantizer)) }
         let packet = Packet(
             bytes: output.bytes, time: time, origin: origin, isKeyFrame: output.isKeyFrame, isPlaceholder: isPlaceholder,
-            isRepetition: !request.isReference, size: canvas.size, frameRate: options.rates.frameRate)
+            isRepetition: !request.isReference, isFarewell: !request.isReference, size: canvas.size, frameRate: options.rates.frameRate)
         send(packet)
         return output.bytes.count
     }
@@ -329,7 +329,8 @@ final class EncodingLoop {
             keyFrameTimer = nil
         }
         packetsSinceKeyFrame = packet.isKeyFrame ? 0 : packetsSinceKeyFrame + 1
-        lastTime = packet.time
+        // Who leaves does not set the others' clock forward.
+        if !packet.isFarewell { lastTime = packet.time }
         events(.packet(packet))
         return true
     }
@@ -371,7 +372,8 @@ final class EncodingLoop {
             blocks.selectNothing()
             let request = VPXEncoder.Request(
                 isKeyFrame: isKeyFrame, isReference: isKeyFrame, greatestQuantizer: EncodingLoop.stillQuantizer)
-            try encode(with: codec, request, at: time, isPlaceholder: shown == .placeholder)
+            try encode(with: codec, request, at: isKeyFrame ? .now : time, isPlaceholder: shown == .placeholder)
+            scheduleRefinement()
         } catch {
             fail(error)
         }

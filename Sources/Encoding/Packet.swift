@@ -6,7 +6,7 @@ public import Loop
 public final class Packet: Sendable {
     /// The codec's bytes.
     public let bytes: [UInt8]
-    /// When the picture was taken. Times of one encoding grow by at least a millisecond from packet to packet.
+    /// When the picture was taken. Times of one encoding grow by at least a millisecond from packet to packet, farewells left aside.
     public let time: Instant
     /// When its frame was shown by the producer's own time stamp, or reached the program where that cannot be; nil when no frame caused it.
     public let origin: Instant?

@@ -33,6 +33,8 @@ final class VPXEncoder {
 
     /// Rate control takes a longer pause for this one: what was not sent for an hour is no reason to send the next picture at the finest quantizer.
     private static let greatestPause = Duration.milliseconds(250)
+    /// Microseconds before the first picture, and before a repetition: those that follow it are not to come any sooner for rate control.
+    private static let usualPause: Int64 = 33_000
 
     /// What shows the last picture once more in VP9: a header that says "show an existing frame, the one in slot 0". That is where the encoder
     /// keeps the last. A picture that was encoded for it would leave motion vectors, on which the next builds even if it is no reference.
@@ -121,7 +123,7 @@ final class VPXEncoder {
         vpx_img_wrap(&image, VPX_IMG_FMT_I420, UInt32(size.width), UInt32(size.height), 1, planes.luma)
         image.planes = (planes.luma, planes.blue, planes.red, nil)
         image.stride = (Int32(planes.lumaStride), Int32(planes.chromaStride), Int32(planes.chromaStride), 0)
-        let pause = pauseBefore(time)
+        let pause = request.isReference ? pauseBefore(time) : VPXEncoder.usualPause
         // For rate control a picture takes the time before it, not after it: that one is not known yet, and the bits are spent when it comes.
         try check(vpx_codec_encode(context, &image, clock, UInt(pause), VPXEncoder.flags(codec, request), UInt(VPX_DL_REALTIME)))
         clock += pause
@@ -141,9 +143,9 @@ final class VPXEncoder {
 
     /// Microseconds since the picture before, as rate control is to see them.
     private func pauseBefore(_ time: Instant) -> Int64 {
-        let pause = lastTime.map { min(max(time - $0, .milliseconds(1)), VPXEncoder.greatestPause) } ?? .milliseconds(33)
-        lastTime = time
-        return pause.microseconds
+        defer { lastTime = time }
+        guard let lastTime else { return VPXEncoder.usualPause }
+        return min(max(time - lastTime, .milliseconds(1)), VPXEncoder.greatestPause).microseconds
     }
 
     private func takeOutput() -> Output? {

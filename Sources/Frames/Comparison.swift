@@ -41,6 +41,8 @@ enum Comparison {
             columns.widen(old.red + row * old.chromaStride, new.red + row * new.chromaStride, new.size.chroma.width, scale: 2)
         }
         if columns.isEmpty { return PixelRect(x: 0, y: 0, width: 0, height: 0) }
+        // The rows that were not looked at may differ beside these columns.
+        if columns.isWide { return PixelRect(x: 0, y: top, width: width, height: rows) }
         return PixelRect(x: columns.first, y: top, width: columns.end - columns.first, height: rows)
     }
 
@@ -55,7 +57,7 @@ enum Comparison {
         init(width: Int) { (self.width, first) = (width, width) }
 
         var isEmpty: Bool { end <= first }
-        /// So wide that it does not matter any more how wide.
+        /// So wide that it is not worth looking for how wide.
         var isWide: Bool { (end - first) * 8 >= width * 7 }
 
         mutating func widen(_ old: UnsafePointer<UInt8>, _ new: UnsafePointer<UInt8>, _ count: Int, scale: Int) {

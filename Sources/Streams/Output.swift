@@ -55,6 +55,8 @@ final class Output {
     private(set) var isBehind = true
     /// It ends when this repetition was answered, ...
     var lastRequest: UInt64?
+    /// Whether that repetition is the next one to come.
+    var awaitsFarewell = false
     /// ... and is written.
     var isClosing = false
 
@@ -106,7 +108,7 @@ final class Output {
             return false
         }
         if packet.isPlaceholder && !hasStarted { return false }
-        let isOfUse = isRaw && !packet.isFarewell ? isBehind || lastRequest != nil : lastRequest != nil && !isBehind
+        let isOfUse = isRaw && !packet.isFarewell ? isBehind || lastRequest != nil : awaitsFarewell && !isBehind
         if packet.isRepetition && !isOfUse { return false }
         guard isBehind ? packet.isKeyFrame : true, sink.hasRoom(for: packet) else {
             isBehind = true

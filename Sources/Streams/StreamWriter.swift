@@ -312,7 +312,9 @@ final class StreamWriter {
     private func requestRepetition(_ encoding: Encoding) {
         encoding.requested += 1
         let request = encoding.requested
-        let needsKeyFrame = encoding.outputs.contains { $0.lastRequest == request && $0.needsKeyFrame }
+        let leaving = encoding.outputs.filter { $0.lastRequest == request }
+        for output in leaving { output.awaitsFarewell = true }
+        let needsKeyFrame = leaving.contains(where: \.needsKeyFrame)
         encoding.encoder.repeatLastPicture(request, isKeyFrame: needsKeyFrame)
     }
 
