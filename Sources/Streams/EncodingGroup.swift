@@ -15,6 +15,8 @@ final class EncodingGroup {
     private var maxSize: PixelSize?
     private var rates: EncodingRates
     private(set) var streams: [ReaderStream] = []
+    /// What its pictures have for good, once there was one.
+    private(set) var size: PixelSize?
     private var isSuspended = true
     /// Whether the encoder has given up: nobody may join.
     var hasFailed = false
@@ -39,6 +41,11 @@ final class EncodingGroup {
     func suits(_ wanted: EncodingOptions, _ followed: StreamOptions.Followed) -> Bool {
         !hasFailed && options == wanted && self.followed == followed
     }
+
+    /// Whether pictures of that size are not scaled here more than a stream asked for: not into those of another window, say.
+    func fits(_ picture: PixelSize) -> Bool { size.map { $0 == picture.fitted(into: maxSize) } ?? true }
+
+    func noteSize(_ size: PixelSize) { self.size = size }
 
     func send(_ command: WriterCommand) { writer.send(command) }
 
@@ -78,7 +85,7 @@ final class EncodingGroup {
             rates = changed
             encoder.setRates(changed)
         }
-        let hasSize = encoder.isRunning || streams.contains { $0.size != nil }
+        let hasSize = encoder.isRunning || size != nil
         guard !hasSize, followed.maxSize, maxSize != track.maxSize else { return }
         maxSize = track.maxSize
         encoder.setMaxSize(maxSize)

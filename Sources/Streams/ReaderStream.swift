@@ -66,6 +66,7 @@ public final class ReaderStream {
 
     func noteStart(_ size: PixelSize, epoch: Instant, carriesSound: Bool) {
         (self.size, self.epoch) = (size, epoch)
+        group?.noteSize(size)
         mayCarrySound = mayCarrySound && carriesSound
         events(.started)
         onSoundWanted?()

@@ -141,16 +141,34 @@ public final class TrackStreams {
         streams.stop(group)
     }
 
-    /// The running encoding with these options, or a new one.
+    /// The running encoding with these options and of the present picture's size, or a new one; where there may be no more, one of another size.
     private func group(for options: StreamOptions) throws(StreamsError) -> EncodingGroup {
         let wanted = EncodingOptions(
             codec: options.encoding, maxSize: options.maxSize ?? rates.maxSize,
             rates: EncodingRates(frameRate: options.frameRate ?? rates.frameRate, bitrate: options.bitrate ?? rates.bitrate),
             drawsCursor: options.format != .frames, holdsOnPlaceholder: options.placeholder == .hold)
-        if let group = groups.first(where: { $0.suits(wanted, options.followed) }) {
+        let suiting = groups.filter { $0.suits(wanted, options.followed) }
+        let picture = presentSize
+        if let group = suiting.first(where: { group in picture.map { group.fits($0) } ?? true }) {
             streams.wake(group)
             return group
         }
+        do throws(StreamsError) {
+            return try start(wanted, options)
+        } catch {
+            guard let group = suiting.first(where: { group in groups.contains { $0 === group } }) else { throw error }
+            streams.wake(group)
+            return group
+        }
+    }
+
+    /// Pixels of the picture that is shown; nil when there is none.
+    private var presentSize: PixelSize? {
+        guard let lease = pool.latest() else { return nil }
+        return lease.size
+    }
+
+    private func start(_ wanted: EncodingOptions, _ options: StreamOptions) throws(StreamsError) -> EncodingGroup {
         if groups.count >= TrackStreams.greatestEncodingCount { streams.dropResting(of: self) }
         guard groups.count < TrackStreams.greatestEncodingCount else { throw .encodingLimit(TrackStreams.greatestEncodingCount) }
         let started = try streams.start(

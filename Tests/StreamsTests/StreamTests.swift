@@ -109,6 +109,40 @@ extension LiveTests {
             #expect(last[320 * 10 + 160] < 24 && last[320 * 230 + 160] < 24)
         }
 
+        @Test(arguments: StreamOptions.compressed) func whoComesLaterHasTheSizeOfThePresentPicture(_ options: StreamOptions) throws {
+            let rig = try Rig()
+            let reader = try rig.read(options)
+            rig.publish(TestPicture(320, 240, luma: 200))
+            rig.wait("the first") { reader.sent == 1 && reader.stream?.size != nil }
+            rig.publish(TestPicture(640, 240, luma: 200))
+            rig.wait("the wide one") { reader.sent >= 2 }
+            let (late, equal) = (try rig.read(options), try rig.read(options))
+            rig.wait("the late ones'") { late.stream?.size != nil && equal.stream?.size != nil }
+            #expect(reader.stream?.size == PixelSize(width: 320, height: 240))
+            #expect(late.stream?.size == PixelSize(width: 640, height: 240))
+            #expect(equal.stream?.size == PixelSize(width: 640, height: 240))
+            #expect(rig.track.groups.count == 2)
+        }
+
+        /// Where there may be no more encodings, one of another size is better than none.
+        @Test func oneOfManySizesIsSharedWhenThereMayBeNoMore() throws {
+            let rig = try Rig()
+            let options = StreamOptions(format: .y4m)
+            for index in 0..<(TrackStreams.greatestRawReaderCount - 1) {
+                rig.publish(TestPicture(64 + 16 * index, 64, luma: 200))
+                let reader = try rig.read(options)
+                rig.wait("a size") { reader.stream?.size != nil }
+            }
+            let webm = try rig.read(StreamOptions())
+            rig.wait("a size") { webm.stream?.size != nil }
+            #expect(rig.track.groups.count == TrackStreams.greatestEncodingCount)
+            rig.publish(TestPicture(48, 64, luma: 200))
+            let late = try rig.read(options)
+            rig.wait("the late one's") { late.stream?.size != nil }
+            #expect(rig.track.groups.count == TrackStreams.greatestEncodingCount)
+            #expect(late.stream?.size == PixelSize(width: 64, height: 64))
+        }
+
         @Test func rawPicturesCanBeRead() throws {
             let rig = try Rig()
             let reader = try rig.read(StreamOptions(format: .y4m))
