@@ -76,9 +76,17 @@ extension CastMachine {
 
     /// A session that came too late is closed at once.
     private mutating func lateResponse(_ arguments: [Value]) -> [Action] {
-        if case .success(let results) = PortalResponse(arguments), case .expected(let path) = session {
-            let handle = results["session_handle"]?.pathValue
-            session = .open(handle.flatMap { paths.isOwnSession($0) ? $0 : nil } ?? path)
+        if case .expected(let path) = session {
+            switch PortalResponse(arguments) {
+            case .success(let results):
+                let handle = results["session_handle"]?.pathValue
+                session = .open(handle.flatMap { paths.isOwnSession($0) ? $0 : nil } ?? path)
+            case nil:
+                // For all that is known, it may mean that there is a session.
+                session = .open(path)
+            case .cancelled, .ended:
+                session = .gone
+            }
         }
         let closes = closeSession()
         return closes + finish(reporting: nil)

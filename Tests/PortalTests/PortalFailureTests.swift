@@ -262,6 +262,21 @@ import Testing
         #expect(rig.nextStartWorks())
     }
 
+    @Test(arguments: malformed.indices) func answersThatAreNoneAndComeTooLate(index: Int) throws {
+        let (step, arguments) = Self.malformed[index]
+        let rig = try PortalRig()
+        rig.fake.knobs[step].arguments = arguments
+        rig.fake.knobs[step].moment = .released
+        rig.fake.knobs.closesRequests = false
+        rig.start()
+        #expect(rig.wait(until: { rig.fake.heldCount == 1 }))
+        rig.cast?.close()
+        rig.fake.release()
+        rig.settle()
+        #expect(rig.wait(until: { rig.isNothingOpen }))
+        #expect(rig.nextStartWorks())
+    }
+
     @Test func closingWhileTheRemoteIsOpened() throws {
         let rig = try PortalRig()
         rig.fake.knobs[.openRemote].reply = .never
