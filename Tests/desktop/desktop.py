@@ -202,8 +202,8 @@ class Desktop:
 
     def start_portal(self):
         """Starts the portal and its backend, which is a program of the compositor's, at first or again."""
-        backend = self.start("portal-gnome", [libexec("xdg-desktop-portal-gnome"), "--verbose"])
-        self.wait_for_name("org.freedesktop.impl.portal.desktop.gnome", backend)
+        self.backend = self.start("portal-gnome", [libexec("xdg-desktop-portal-gnome"), "--verbose"])
+        self.wait_for_name("org.freedesktop.impl.portal.desktop.gnome", self.backend)
         self.portal = self.start("portal", [libexec("xdg-desktop-portal"), "--verbose"])
         self.wait_for_name(PORTAL, self.portal)
         self.hand.wait("close_overview")

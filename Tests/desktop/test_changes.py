@@ -20,8 +20,8 @@ UPRIGHT, QUARTER = 0, 1
 CRIMSON, TEAL = (192, 32, 32), (0, 128, 128)
 
 
-def wait_for_end(track, mark, reason="ended-by-desktop"):
-    assert track.wait_for_signal("BroadcastFinished", since=mark).value[0] == reason
+def wait_for_end(track, mark, *reasons):
+    assert track.wait_for_signal("BroadcastFinished", since=mark).value[0] in (reasons or ("ended-by-desktop",))
     assert (track.state, track.get("IsBroadcastActive")) == ("listening", False)
 
 
@@ -243,7 +243,10 @@ def test_the_shells_indicator_ends_a_share_in_each_state(desktop, agent, tmp_pat
             track.subscribe().set("Paused", "b", True)
         mark = agent.mark()
         desktop.hand.stop_sharing()
-        wait_for_end(track, mark)
+        track.wait_for_signal("BroadcastFinished", since=mark)
+        # GNOME 43's backend crashes when its picker goes together with a session, mostly after it has said that this one is closed, but not always.
+        crashed = state == "switching" and desktop.backend.poll() is not None
+        wait_for_end(track, mark, *(("ended-by-desktop", "source-removed") if crashed else ()))
         desktop.hand.wait_for_no_indicator()
         if state == "switching":
             wait_until(lambda: switch.done, "an answer to the switch")
