@@ -14,7 +14,7 @@ enum RecordVerb {
                 + "pictures change, a key frame is asked for about every ten seconds, to seek to. Pipes and standard output get the live "
                 + "stream as the agent sends it.",
             "What FILE's name ends in is the format: .webm, .mkv (both WebM), .ivf, or .y4m (raw pictures without times); WebM when it has no "
-                + "ending.",
+                + "ending. WebM alone has a place for the share's sound.",
             "A FILE that exists is replaced, but not before the first picture is there; with --no-clobber it is left alone, with exit code 1.",
             "Ctrl-C before the first picture ends with exit code 3, and leaves no file behind.",
         ],
