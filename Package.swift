@@ -55,7 +55,7 @@ let package = Package(
         layer("Frames", ["Loop", "CYUV"]),
         layer("Composition", ["Frames", "Loop"]),
         layer("Capture", ["Composition", "Frames", "Loop", "CPipeWire"]),
-        layer("Encoding", ["Frames", "Loop", "CVPX", "CLinux"]),
+        layer("Encoding", ["Frames", "Loop", "CVPX"]),
         layer("Sound", ["Loop", "CPipeWire", "COpus"]),
         layer("Matroska", []),
         layer("Streams", ["Encoding", "Sound", "Frames", "Matroska", "Loop", "CLinux"]),

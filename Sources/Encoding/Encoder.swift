@@ -58,7 +58,7 @@ public final class Encoder: Sendable {
         number: Int, pool: FramePool, options: EncodingOptions, showsPlaceholder: Bool, events: @escaping @Sendable (EncoderEvent) -> Void
     ) throws(Errno) -> Encoder {
         let flags = Flags(showsPlaceholder: showsPlaceholder)
-        let bell = try EncodingLoop.makeBell()
+        let bell = try FileDescriptor.makeBell()
         let (thread, commands) = try LoopThread.start(name: "enc-\(number)") { loop in
             let encoding = EncodingLoop(loop, pool: pool, bell: bell, options: options, flags: flags, events: events)
             return loop.makeInbox { encoding.handle($0) }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-import CLinux
 import Frames
 import Glibc
 import Loop
@@ -74,8 +73,6 @@ final class EncodingLoop {
     private var cadence = Cadence()
     private var packetsSinceKeyFrame = 0
 
-    static func makeBell() throws(Errno) -> FileDescriptor { FileDescriptor(owning: try Errno.check { clinux_eventfd() }) }
-
     init(
         _ loop: EventLoop, pool: FramePool, bell: FileDescriptor, options: EncodingOptions, flags: Encoder.Flags,
         events: @escaping @Sendable (EncoderEvent) -> Void
@@ -86,8 +83,7 @@ final class EncodingLoop {
         reader = pool.addReader(bell: bell, followsCursor: true)
         pool.setNextDue(reader, Instant(nanoseconds: .max))
         watch = loop.watch(bell.raw, for: .read) { [unowned self] _ in
-            var count: eventfd_t = 0
-            eventfd_read(bell.raw, &count)
+            bell.silence()
             isRung = true
             serveSoon()
         }
