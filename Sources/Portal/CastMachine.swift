@@ -183,7 +183,9 @@ struct CastMachine {
         case (.requesting(let request), .replied(let id, let result)) where id == request.call: return replied(request, result)
         case (.requesting(let request), .response(let path, let arguments)): return responded(request, path, arguments)
         case (.requesting(let request), .timerFired):
-            return end(.failed(request.step == .createSession ? .unresponsive(request.step) : .timedOut))
+            // Only who has a request has been asked; and nobody is asked for a session.
+            let hasPicker = request.isAnswered && request.step != .createSession
+            return end(.failed(hasPicker ? .timedOut : .unresponsive(request.step)))
 
         case (.connecting(let call, let streams, let token), .replied(let id, let result)) where id == call:
             return connected(streams, token, result)

@@ -209,6 +209,14 @@ import Testing
         #expect(rig.events.last?.error == .timedOut)
     }
 
+    /// Who has not answered the call has asked nobody.
+    @Test(arguments: [Stage.creating, .selecting, .starting])
+    func aPortalThatIsSilentIsNotAPickerThatIsNotAnswered(stage: Stage) {
+        var rig = MachineRig(at: stage)
+        rig.send(.timerFired)
+        guard case .unresponsive? = rig.events.last?.error else { return #expect(Bool(false), "\(rig.events)") }
+    }
+
     @Test func thePickerMayStayForEver() {
         var options = CastOptions()
         options.timeout = nil

@@ -301,6 +301,27 @@ def test_a_picker_that_nobody_answers(rig):
     rig.works()
 
 
+# Faults: B40 B47
+def test_what_is_never_answered(make_session):
+    """A call without a reply, or a request without a response, is given up after a minute, in words; all steps wait at once."""
+    silences = [*((step, Manner(reply="never", response="never"), "PortalUnavailable") for step in STEPS),
+                ("CreateSession", Manner(response="never"), "PortalUnavailable"),
+                # Some desktops show their picker here already.
+                ("SelectSources", Manner(response="never"), "TimedOut")]
+    rigs = []
+    for step, manner, error in silences:
+        world = make_session(portal="absent")
+        rig = Rig(world, world.agent(), TestScreen(world.client))
+        rig.front.manners[step] = manner
+        rig.pending = rig.track.begin_broadcast(wait=True)
+        rigs.append((rig, error))
+    for rig, error in rigs:
+        refused(lambda: rig.pending.wait(120))
+        rig.has_failed(error)
+        rig.is_clean()
+        rig.works()
+
+
 # Faults: B44
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("moment", MOMENTS)
