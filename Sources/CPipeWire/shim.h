@@ -6,6 +6,7 @@
 #include <spa/buffer/buffer.h>
 #include <spa/buffer/meta.h>
 #include <spa/debug/types.h>
+#include <spa/node/command.h>
 #include <spa/param/audio/format-utils.h>
 #include <spa/param/buffers.h>
 #include <spa/param/format.h>
@@ -31,6 +32,11 @@ static inline int cpw_registry_destroy(struct pw_registry *registry, uint32_t id
 static inline int cpw_link_add_listener(struct pw_link *link, struct spa_hook *hook, const struct pw_link_events *events, void *data) { return pw_link_add_listener(link, hook, events, data); }
 static inline int cpw_stream_set_error(struct pw_stream *stream, int code, const char *message) { return pw_stream_set_error(stream, code, "%s", message); }
 static inline const char *cpw_strerror(int error) { return spa_strerror(error); }
+static inline int cpw_node_suspend(struct pw_node *node)
+{
+    const struct spa_command command = SPA_NODE_COMMAND_INIT(SPA_NODE_COMMAND_Suspend);
+    return pw_node_send_command(node, &command);
+}
 static inline int cpw_node_enum_params(struct pw_node *node, uint32_t id) { return pw_node_enum_params(node, 0, id, 0, UINT32_MAX, NULL); }
 static inline const char *cpw_video_format_name(uint32_t format) { return spa_debug_type_find_short_name(spa_type_video_format, format); }
 static inline int cpw_stream_connect_audio(struct pw_stream *stream, uint32_t flags, uint32_t rate)

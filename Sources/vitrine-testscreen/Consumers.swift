@@ -7,7 +7,7 @@ import CPipeWire
 final class Consumers {
     /// A link, and the node at its end.
     private final class Link {
-        let output: UInt32
+        let (output, input): (UInt32, UInt32)
         unowned let owner: Consumers
         var state = PW_LINK_STATE_INIT
         var isReaderRunning = false
@@ -15,7 +15,7 @@ final class Consumers {
         var wasActive = false
         fileprivate var proxies: [(proxy: OpaquePointer, hook: UnsafeMutablePointer<spa_hook>)] = []
 
-        init(output: UInt32, owner: Consumers) { (self.output, self.owner) = (output, owner) }
+        init(output: UInt32, input: UInt32, owner: Consumers) { (self.output, self.input, self.owner) = (output, input, owner) }
 
         var isReady: Bool { state.rawValue >= PW_LINK_STATE_PAUSED.rawValue }
         var flows: Bool { isReaderRunning && (state == PW_LINK_STATE_ACTIVE || isReady && wasActive) }
@@ -67,9 +67,19 @@ final class Consumers {
         for (id, link) in links where link.output == node { _ = cpw_registry_destroy(registry, id) }
     }
 
+    /// Takes the format from a node and from all who read it, by suspending them, as a session manager does. While they are active the daemon agrees
+    /// on one again at once.
+    func clearFormats(_ node: UInt32) {
+        for id in [node] + links.values.filter({ $0.output == node }).map(\.input) {
+            guard let proxy = cpw_registry_bind_node(registry, id) else { continue }
+            _ = cpw_node_suspend(proxy)
+            pw_proxy_destroy(proxy)
+        }
+    }
+
     func appeared(_ id: UInt32, output: UInt32, input: UInt32) {
         guard let proxy = cpw_registry_bind_link(registry, id), let reader = cpw_registry_bind_node(registry, input) else { return }
-        let link = Link(output: output, owner: self)
+        let link = Link(output: output, input: input, owner: self)
         links[id] = link
         let context = Unmanaged.passUnretained(link).toOpaque()
         _ = cpw_link_add_listener(proxy, link.addHook(to: proxy), linkEvents, context)

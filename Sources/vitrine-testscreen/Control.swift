@@ -86,6 +86,10 @@ final class Control {
                 screen.unlink()
                 call.reply()
             },
+            "ClearFormat": { [unowned self] call in
+                screen.clearFormats()
+                call.reply()
+            },
         ]
     }
 

@@ -68,6 +68,8 @@ extension Control {
             <method name="SetError"><arg name="message" type="s" direction="in"/></method>
             <!-- Destroys the links between the streams and those who look. -->
             <method name="Unlink"/>
+            <!-- Takes format and buffers from the streams and from those who look. They get new ones at once, or, of a stream that is paused, with Resume. -->
+            <method name="ClearFormat"/>
 
             <!-- Buffers that were handed over, by all streams that ever were. -->
             <property name="FramesProduced" type="t" access="read">

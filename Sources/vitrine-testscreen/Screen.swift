@@ -115,6 +115,11 @@ final class Screen {
         for source in sources { if let node = source.node { pipeWire.consumers.unlink(node) } }
     }
 
+    /// Takes the format from all nodes and those who look.
+    func clearFormats() {
+        for source in sources { if let node = source.node { pipeWire.consumers.clearFormats(node) } }
+    }
+
     private func name(_ index: Int) -> String { index == 0 ? "vitrine-testscreen" : "vitrine-testscreen-\(index + 1)" }
 
     private func reportIfReady(_ cast: Cast) {

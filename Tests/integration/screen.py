@@ -110,6 +110,9 @@ class TestScreen:
     def unlink(self):
         self.call("Unlink")
 
+    def clear_format(self):
+        self.call("ClearFormat")
+
     @property
     def streams(self):
         return self.get("Streams")

@@ -298,6 +298,27 @@ def test_sources_pause(screen, track, look):
     look.until(lambda image: [one.number for one in read(image, SIZES)][1] > frozen, "the second source to go on")
 
 
+def test_formats_are_taken_away(screen, track, look):
+    """The session manager takes the format of all sources, of which one pauses: that one keeps its picture, and each goes on with its next format."""
+    def numbers(image):
+        return [one.number for one in read(image, SIZES)]
+
+    for paused in range(3):
+        screen.pause(paused)
+        screen.wait_until("Streams", lambda streams, index=paused: streams[index]["state"] == "paused")
+        before = look.settled(SIZES)
+        screen.clear_format()
+        screen.wait_until("Streams", lambda streams, index=paused: ["size" in one for one in streams] == [one != index for one in range(3)])
+        others = [index for index in range(3) if index != paused]
+        image = look.until(lambda image: all(numbers(image)[one] > before[one] + 5 for one in others), "the others to go on")
+        frozen = numbers(image)[paused]
+        assert track.state == "active" and not track.get("SourcePaused")
+        assert [source["pixel-size"] for source in track.get("Sources")] == SIZES
+        screen.resume(paused)
+        look.until(lambda image: numbers(image)[paused] > frozen, "the one that paused to go on")
+    check_whole(look(), SIZES)
+
+
 def test_a_source_that_has_sent_nothing_yet_is_no_reason_not_to_be_paused(me, screen):
     """SourcePaused says that nothing comes, of any source: also where one of them never began."""
     screen.configure(streams=2, sizes=SIZES[:2], manual=True, first_frame=False)

@@ -492,6 +492,71 @@ def test_links_that_are_cut(me, track, screen):
     assert len(_told(me, mark)) == 1
 
 
+# Faults: B06 B33
+@pytest.mark.parametrize("meanwhile", ["shown", "paused", "muted"])
+def test_a_format_that_is_taken_away(me, world, track, screen, meanwhile):
+    """A session manager suspends both ends of the link, and with the format all buffers go, again and again: the share is the same, with the next ones."""
+    watch = Watch(world, track, "webm")
+    track.start_broadcast(wait=True)
+    mark = me.mark()
+    for _ in range(5):
+        watch.more()
+        if meanwhile == "paused":
+            screen.pause()
+            track.wait_until("SourcePaused", True)
+        track.mute(meanwhile == "muted")
+        received, number = track.statistics["received"], screen.streams[0]["number"]
+        screen.clear_format()
+        if meanwhile == "paused":
+            screen.wait_until("Streams", lambda streams: "size" not in streams[0])
+            assert (track.state, track.get("SourcePaused"), track.get("Sources")[0]["pixel-size"]) == ("active", True, (320, 200))
+            # Who comes now gets the picture that there was.
+            late = Watch(world, track, fps=7)
+            late.subscription.wait_until("Statistics", lambda statistics: statistics["sent"] >= 1)
+            assert all(late.pictures())
+            screen.resume()
+        track.wait_until("Statistics", lambda statistics: statistics["received"] > received + 2)
+        track.wait_until("SourcePaused", False)
+        track.mute(False)
+    watch.more()
+    shown = [one for one in watch.pictures() if one or meanwhile != "muted"]
+    assert all(shown) and {one.size for one in shown} == {(320, 200)}
+    numbers = [one.number for one in shown]
+    assert numbers == sorted(numbers) and numbers[-1] > number
+    assert (_told(me, mark), track.state) == ([], "active")
+
+
+# Faults: B01 B06
+def test_another_format_comes_back(world, track, screen):
+    """A window that had another size or other colours before its format came back is shown with these."""
+    track.start_broadcast(wait=True)
+    for size, pixel_format in [((500, 280), "BGRx"), ((202, 308), "RGBA"), ((320, 200), "xBGR")]:
+        screen.pause()
+        track.wait_until("SourcePaused", True)
+        screen.clear_format()
+        screen.configure(size=size, formats=[pixel_format])
+        screen.resume()
+        track.wait_until("Sources", lambda sources: (sources[0]["pixel-size"], sources[0]["format"]) == (size, pixel_format))
+        watch = Watch(world, track)
+        watch.more()
+        assert {one.size for one in watch.whole()} == {size}
+
+
+# Faults: B04 B06
+def test_a_format_that_goes_before_the_first_picture(me, track, screen):
+    """The format is taken away while the first picture is waited for: the share begins with the first one of the next."""
+    screen.configure(workload="still", first_frame=False)
+    mark = me.mark()
+    pending = track.begin_broadcast(wait=True)
+    screen.wait_for_consumer()
+    screen.clear_format()
+    screen.wait_for_consumer()
+    assert track.state == "choosing"
+    screen.configure(workload="moving")
+    pending.wait()
+    assert (_told(me, mark), track.state) == ([], "active")
+
+
 # Faults: B26 B21
 @pytest.mark.parametrize("settings", [{"memory": "dmabuf"}, {"formats": ["xBGR_210LE"]}, {"formats": ["RGBA_F16", "xBGR_210LE"]}], ids=named)
 def test_a_source_without_common_ground(track, screen, settings):

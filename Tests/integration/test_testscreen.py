@@ -381,6 +381,19 @@ def test_pause_and_resume(world, screen, cast):
     assert screen.get("FramesProduced") > produced and all(frame["number"] for frame in frames)
 
 
+def test_clear_format(world, screen, cast):
+    """Format and buffers go, and come again with the next that runs."""
+    (node, _), = cast.granted()
+    with cast.watch(world, node) as reader:
+        reader.wait_for_frames(2)
+        screen.pause()
+        screen.wait_until("Streams", lambda streams: streams[0]["state"] == "paused")
+        screen.clear_format()
+        screen.wait_until("Streams", lambda streams: "size" not in streams[0] and streams[0]["buffers"] == 0)
+        screen.resume()
+        screen.wait_until("Streams", lambda streams: streams[0].get("size") == (1280, 720) and streams[0]["buffers"] > 0)
+
+
 def test_vanish_takes_the_node_away(world, screen, watch):
     reader = watch()
     reader.wait_for_frames(3)
