@@ -99,20 +99,19 @@ private final class Mailroom: Sendable {
     let bell: FileDescriptor
     private let waiting = Mutex<[Int]>([])
 
-    init() throws(Errno) { bell = FileDescriptor(owning: try Errno.check { clinux_eventfd() }) }
+    init() throws(Errno) { bell = try FileDescriptor.makeBell() }
 
     func announce(_ id: Int) {
         let ring = waiting.withLock { ids in
             ids.append(id)
             return ids.count == 1
         }
-        if ring { eventfd_write(bell.raw, 1) }
+        if ring { bell.ring() }
     }
 
     func takeAll() -> [Int] {
         // The bell is emptied before the list: what comes in between rings again.
-        var count: eventfd_t = 0
-        eventfd_read(bell.raw, &count)
+        bell.silence()
         return waiting.withLock { ids in
             defer { ids = [] }
             return ids

@@ -84,7 +84,7 @@ private final class Handover<Value: Sendable>: Sendable {
 
     func give(_ given: Value) {
         value.withLock { $0 = given }
-        eventfd_write(bell.raw, 1)
+        bell.ring()
     }
 
     func take() -> Value {
