@@ -173,37 +173,31 @@ class Window:
 
 def cost(world, workload, seconds, readers=1, **options):
     """CPU of the agent in seconds a second, with so many readers, and the pictures a second that an encoder took."""
-    with world.showing(**workload.settings):
-        side = Vitrine(world.session, world.screen, workload, readers, **options)
-        drain = Drain(side.descriptors)
-        world.wait_for_frames(max(2, round(WARM_UP * workload.fps * workload.sources)))
-        before = side.statistics
-        window = Window(world, Meter(side.pid))
-        time.sleep(seconds)
-        window.close()
-        after = side.statistics
-        silent = sum(not size for size in drain.sizes.values())
-        assert not silent, f"{silent} of {readers} readers got nothing"
-        drain.close()
-        side.end()
-    taken = after["delivered"] - before["delivered"] if readers else window.sent
-    return window.cpu / window.seconds, taken / window.seconds
+    return _cost(world, workload, seconds, lambda side: side.statistics["delivered"], readers, **options)
 
 
 def cost_of_a_picture(world, workload, seconds):
     """CPU of the agent in milliseconds for each picture that its one reader gets, however many frames of sources are in it; and those pictures a second."""
+    cpu, pictures = _cost(world, workload, seconds, lambda side: side.subscriptions[0].statistics["sent"])
+    return 1e3 * cpu / pictures, pictures
+
+
+def _cost(world, workload, seconds, count, readers=1, **options):
+    """CPU of the agent in seconds a second, and by how much what is counted grows a second."""
     with world.showing(**workload.settings):
-        side = Vitrine(world.session, world.screen, workload)
+        side = Vitrine(world.session, world.screen, workload, readers, **options)
         drain = Drain(side.descriptors)
         world.wait_for_frames(max(2, round(WARM_UP * workload.fps * workload.sources)))
-        before = side.subscriptions[0].statistics["sent"]
+        before = count(side)
         window = Window(world, Meter(side.pid))
         time.sleep(seconds)
         window.close()
-        count = side.subscriptions[0].statistics["sent"] - before
+        counted = count(side) - before
+        silent = sum(not size for size in drain.sizes.values())
+        assert not silent, f"{silent} of {readers} readers got nothing"
         drain.close()
         side.end()
-    return 1e3 * window.cpu / max(1, count), count / window.seconds
+    return window.cpu / window.seconds, counted / window.seconds
 
 
 def cost_of_tracks(world, workload, seconds, count):
