@@ -41,6 +41,7 @@ let package = Package(
 
         layer("Loop", ["CLinux"]),
         layer("DBus", ["Loop", "CDBus"]),
+        layer("PipeWire", ["Loop", "CPipeWire"]),
         .target(
             name: "Contract",
             path: "dbus",
@@ -54,9 +55,9 @@ let package = Package(
         layer("Portal", ["DBus", "Loop"]),
         layer("Frames", ["Loop", "CYUV"]),
         layer("Composition", ["Frames", "Loop"]),
-        layer("Capture", ["Composition", "Frames", "Loop", "CPipeWire"]),
+        layer("Capture", ["Composition", "Frames", "PipeWire", "Loop", "CPipeWire"]),
         layer("Encoding", ["Frames", "Loop", "CVPX"]),
-        layer("Sound", ["Loop", "CPipeWire", "COpus"]),
+        layer("Sound", ["PipeWire", "Loop", "CPipeWire", "COpus"]),
         layer("Matroska", []),
         layer("Streams", ["Encoding", "Sound", "Frames", "Matroska", "Loop", "CLinux"]),
         layer("Choices", ["Loop"]),
@@ -70,7 +71,7 @@ let package = Package(
 
         program("vitrine-agent", ["Agent", "DBus", "Loop"]),
         program("vitrinectl", ["Contract", "Choices", "Matroska", "DBus", "Loop"]),
-        program("vitrine-testscreen", ["Contract", "DBus", "Loop", "CLinux", "CPipeWire"]),
+        program("vitrine-testscreen", ["Contract", "DBus", "PipeWire", "Loop", "CLinux", "CPipeWire"]),
 
         tests("LoopTests", ["Loop"]),
         tests("DBusTests", ["DBus", "Loop"]),

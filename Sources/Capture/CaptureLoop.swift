@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: MIT
-import CPipeWire
 import Composition
 import Frames
 import Loop
+import PipeWire
 
 let log = Log("capture")
-
-/// PipeWire's library, set up once a process and kept.
-private let isLibraryReady: Bool = {
-    pw_init(nil, nil)
-    FaultGuard.install()
-    return true
-}()
 
 /// What lives on the capture thread: PipeWire's loop and context, and the open requests.
 final class CaptureLoop {
     private unowned let loop: EventLoop
-    private var pipewire: UnsafeMutablePointer<pw_loop>?
-    private var context: OpaquePointer?
-    private var watch: Watch?
+    private var pipewire: PipeWireLoop?
     private var bell: FileDescriptor?
     private var bellWatch: Watch?
     private var streams: [UInt64: CaptureStream] = [:]
@@ -72,22 +63,20 @@ final class CaptureLoop {
 
     /// The context of all requests. It stays: a new one each time would load PipeWire's plugins and start its data thread each time.
     private func sharedContext() throws(CaptureError) -> OpaquePointer {
-        if let context { return context }
-        _ = isLibraryReady
-        guard let pipewire = pw_loop_new(nil) else { throw .libraryFailed("\(Errno.last)") }
-        guard let context = pw_context_new(pipewire, pw_properties_new_string("application.name=Vitrine"), 0) else {
-            let reason = Errno.last
-            pw_loop_destroy(pipewire)
-            throw .libraryFailed("\(reason)")
+        if let pipewire { return pipewire.context }
+        FaultGuard.install()
+        let made: PipeWireLoop
+        do throws(Errno) {
+            made = try PipeWireLoop(on: loop, application: "Vitrine")
+        } catch {
+            throw .libraryFailed("\(error)")
         }
-        (self.pipewire, self.context) = (pipewire, context)
-        cpw_loop_enter(pipewire)
-        watch = loop.watch(cpw_loop_get_fd(pipewire), for: .read) { [unowned self] _ in
-            _ = cpw_loop_iterate(pipewire, 0)
+        made.onIterated = { [unowned self] in
             for stream in streams.values { stream.announce() }
             for picture in composed.values { picture.compose() }
         }
-        return context
+        pipewire = made
+        return made.context
     }
 
     private func setView(_ id: UInt64, _ view: CaptureView) {
@@ -128,13 +117,8 @@ final class CaptureLoop {
         for stream in streams.values { stream.close() }
         for picture in composed.values { picture.composer.close() }
         (streams, composed) = ([:], [:])
-        watch?.cancel()
         bellWatch?.cancel()
-        if let context { pw_context_destroy(context) }
-        if let pipewire {
-            cpw_loop_leave(pipewire)
-            pw_loop_destroy(pipewire)
-        }
-        (context, pipewire) = (nil, nil)
+        pipewire?.close()
+        pipewire = nil
     }
 }

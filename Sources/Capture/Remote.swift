@@ -2,6 +2,7 @@
 import CPipeWire
 import Glibc
 import Loop
+import PipeWire
 
 /// A connection to PipeWire. The last that lets go of it ends it: not inside a callback, and after everything that was made on it.
 ///
@@ -45,6 +46,9 @@ final class RemoteConnection {
 ///
 /// Thread: capture. The callbacks' context is unretained: ``close()`` comes before this object goes, and never inside a callback.
 final class Remote {
+    /// `PW_TYPE_INTERFACE_Node`, which is put together from macros that Swift cannot import.
+    private static let nodeInterface = "PipeWire:Interface:Node"
+
     /// PipeWire answered everything that was asked before.
     var onSynced: ((Int32) -> Void)?
     /// The connection is gone.
@@ -68,43 +72,48 @@ final class Remote {
     private var connection: RemoteConnection?
     private let node: UInt32
     private let wantedSerial: UInt64?
-    private var registry: OpaquePointer?
+    private var registry: Registry?
     private var proxy: OpaquePointer?
-    /// Of core, registry and node; they must not move.
-    private let hooks: UnsafeMutablePointer<spa_hook>
+    /// Of the node; it must not move.
+    private let hook = UnsafeMutablePointer<spa_hook>.allocate(capacity: 1)
 
     /// - Parameter serial: the node must have it, when it is known; numbers are used again.
     init(node: UInt32, serial: UInt64?, on connection: RemoteConnection) {
         (self.node, wantedSerial, self.connection) = (node, serial, connection)
-        hooks = .allocate(capacity: 3)
-        hooks.initialize(repeating: spa_hook(), count: 3)
+        hook.initialize(to: spa_hook())
     }
 
     deinit {
         close()
-        hooks.deallocate()
+        hook.deallocate()
     }
 
     /// Connects. What there is becomes known before the next ``sync()`` is answered.
     func connect(_ context: OpaquePointer, _ remote: FileDescriptor) throws(CaptureError) {
         guard let core = try connection?.connect(context, remote) else { return }
-        let me = Unmanaged.passUnretained(self).toOpaque()
-        guard let registry = cpw_core_get_registry(core) else { throw .cannotConnect(.last) }
-        self.registry = registry
-        _ = cpw_core_add_listener(core, hooks, RemoteEvents.core, me)
-        _ = cpw_registry_add_listener(registry, hooks + 1, RemoteEvents.registry, me)
+        let made: Registry
+        do throws(Errno) {
+            made = try Registry(core, log: log)
+        } catch {
+            throw .cannotConnect(error)
+        }
+        registry = made
+        made.onSynced = { [unowned self] in onSynced?($0) }
+        made.onLost = { [unowned self] in onLost?() }
+        made.onAnnounced = { [unowned self] in announced($0, $1, $2) }
+        made.onRemoved = { [unowned self] in removed($0) }
     }
 
     /// Asks for an answer when everything so far is done.
     ///
     /// - Returns: what ``onSynced`` will be called with; nil without a connection.
-    func sync() -> Int32? { core.map { cpw_core_sync($0, 0, 0) } }
+    func sync() -> Int32? { registry?.sync() }
 
     /// Asks the node what it offers, at first or again. The answer is complete before the next ``sync()`` is answered.
     func askForFormats() {
-        guard let registry, hasNode, let proxy = proxy ?? cpw_registry_bind_node(registry, node) else { return }
+        guard let registry, hasNode, let proxy = proxy ?? cpw_registry_bind_node(registry.raw, node) else { return }
         if self.proxy == nil {
-            _ = cpw_node_add_listener(proxy, hooks + 2, RemoteEvents.node, Unmanaged.passUnretained(self).toOpaque())
+            _ = cpw_node_add_listener(proxy, hook, RemoteEvents.node, Unmanaged.passUnretained(self).toOpaque())
         }
         self.proxy = proxy
         formats = ProducerFormats()
@@ -114,32 +123,20 @@ final class Remote {
     /// Lets go of the connection, which ends when nobody else has it.
     func close() {
         if let proxy { pw_proxy_destroy(proxy) }
-        if let registry {
-            // The core may stay, for others.
-            spa_hook_remove(hooks)
-            pw_proxy_destroy(registry)
-        }
+        registry?.close()
         (proxy, registry, connection) = (nil, nil, nil)
     }
 
     // MARK: - What PipeWire says
 
-    fileprivate func done(_ id: UInt32, _ sequence: Int32) {
-        if id == UInt32(PW_ID_CORE) { onSynced?(sequence) }
-    }
-
-    /// Errors of the core itself are not all the end: destroying a node brings some that say nothing about the connection.
-    fileprivate func failed(_ id: UInt32, _ result: Int32, _ message: String) {
-        log.debug("PipeWire says of object \(id): \(message) (\(Errno(result)))")
-        if id == UInt32(PW_ID_CORE) && result == -EPIPE { onLost?() }
-    }
-
-    fileprivate func announced(_ id: UInt32, isNode: Bool, serial: UInt64?) {
-        guard id == node, isNode, wantedSerial == nil || serial == nil || wantedSerial == serial else { return }
+    private func announced(_ id: UInt32, _ type: String, _ property: (String) -> String?) {
+        guard id == node, type == Remote.nodeInterface else { return }
+        let serial = property(PW_KEY_OBJECT_SERIAL).flatMap { UInt64($0) }
+        guard wantedSerial == nil || serial == nil || wantedSerial == serial else { return }
         (hasNode, self.serial) = (true, serial)
     }
 
-    fileprivate func removed(_ id: UInt32) {
+    private func removed(_ id: UInt32) {
         guard id == node, hasNode else { return }
         hasNode = false
         onNodeRemoved?()
@@ -156,28 +153,10 @@ final class Remote {
     fileprivate func offered(_ param: UnsafePointer<spa_pod>) { formats.add(param) }
 }
 
-/// The tables of callbacks.
+/// The table of callbacks.
 ///
-/// SAFETY: `nonisolated(unsafe)` because they are pointers; each is written once, here, and only read afterwards.
+/// SAFETY: `nonisolated(unsafe)` because it is a pointer; written once, here, and only read afterwards.
 private enum RemoteEvents {
-    nonisolated(unsafe) static let core = {
-        let events = UnsafeMutablePointer<pw_core_events>.allocate(capacity: 1)
-        events.initialize(to: pw_core_events())
-        events.pointee.version = UInt32(PW_VERSION_CORE_EVENTS)
-        events.pointee.done = onCoreDone
-        events.pointee.error = onCoreError
-        return events
-    }()
-
-    nonisolated(unsafe) static let registry = {
-        let events = UnsafeMutablePointer<pw_registry_events>.allocate(capacity: 1)
-        events.initialize(to: pw_registry_events())
-        events.pointee.version = UInt32(PW_VERSION_REGISTRY_EVENTS)
-        events.pointee.global = onGlobal
-        events.pointee.global_remove = onGlobalRemove
-        return events
-    }()
-
     nonisolated(unsafe) static let node = {
         let events = UnsafeMutablePointer<pw_node_events>.allocate(capacity: 1)
         events.initialize(to: pw_node_events())
@@ -188,30 +167,9 @@ private enum RemoteEvents {
     }()
 }
 
-/// `PW_TYPE_INTERFACE_Node`, which is put together from macros that Swift cannot import.
-private let nodeInterface = "PipeWire:Interface:Node"
-
 private func remote(_ context: UnsafeMutableRawPointer?) -> Remote? {
     context.map { Unmanaged<Remote>.fromOpaque($0).takeUnretainedValue() }
 }
-
-private func onCoreDone(_ context: UnsafeMutableRawPointer?, _ id: UInt32, _ sequence: Int32) { remote(context)?.done(id, sequence) }
-
-private func onCoreError(
-    _ context: UnsafeMutableRawPointer?, _ id: UInt32, _ sequence: Int32, _ result: Int32, _ message: UnsafePointer<CChar>?
-) {
-    remote(context)?.failed(id, result, message.map { String(cString: $0) } ?? "")
-}
-
-private func onGlobal(
-    _ context: UnsafeMutableRawPointer?, _ id: UInt32, _ permissions: UInt32, _ type: UnsafePointer<CChar>?, _ version: UInt32,
-    _ properties: UnsafePointer<spa_dict>?
-) {
-    let serial = properties.flatMap { spa_dict_lookup($0, PW_KEY_OBJECT_SERIAL) }.flatMap { UInt64(String(cString: $0)) }
-    remote(context)?.announced(id, isNode: type.map { String(cString: $0) } == nodeInterface, serial: serial)
-}
-
-private func onGlobalRemove(_ context: UnsafeMutableRawPointer?, _ id: UInt32) { remote(context)?.removed(id) }
 
 private func onNodeInfo(_ context: UnsafeMutableRawPointer?, _ info: UnsafePointer<pw_node_info>?) {
     if let info { remote(context)?.informed(info) }

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: MIT
-import CPipeWire
 import Loop
+import PipeWire
 
 let log = Log("sound")
-
-/// PipeWire's library, set up once a process and kept.
-private let isLibraryReady: Bool = {
-    pw_init(nil, nil)
-    return true
-}()
 
 /// What lives on the sound thread: PipeWire's loop, the connection, and the feeds of tracks.
 final class SoundLoop {
@@ -23,19 +17,17 @@ final class SoundLoop {
     private unowned let loop: EventLoop
     private let reports: Inbox<SoundDevices>
     private let bell: FileDescriptor
-    private var pipewire: UnsafeMutablePointer<pw_loop>?
-    private var context: OpaquePointer?
+    private var pipewire: PipeWireLoop?
     private var remote: SoundRemote?
-    private var watches: [Watch] = []
+    private var watch: Watch?
     private var feeds: [UInt64: SoundFeed] = [:]
 
     init(_ loop: EventLoop, bell: FileDescriptor, reports: Inbox<SoundDevices>) {
         (self.loop, self.bell, self.reports) = (loop, bell, reports)
-        watches.append(
-            loop.watch(bell.raw, for: .read) { [unowned self] _ in
-                bell.silence()
-                for feed in feeds.values { feed.drain() }
-            })
+        watch = loop.watch(bell.raw, for: .read) { [unowned self] _ in
+            bell.silence()
+            for feed in feeds.values { feed.drain() }
+        }
     }
 
     func handle(_ command: Command) {
@@ -52,11 +44,11 @@ final class SoundLoop {
             if remote.isKnown { reports.send(remote.devices) }
             return
         }
-        _ = isLibraryReady
-        guard let context = sharedContext() else {
+        guard let pipewire = pipewire ?? (try? PipeWireLoop(on: loop, application: "Vitrine")) else {
             reports.send(SoundDevices(allMissing: "PipeWire's library cannot start: is libspa-0.2-modules installed?"))
             return
         }
+        self.pipewire = pipewire
         let made = SoundRemote()
         made.onKnown = { [unowned self, unowned made] in
             reports.send(made.devices)
@@ -68,7 +60,7 @@ final class SoundLoop {
         }
         made.onLost = { [unowned self] in loop.later { [weak self] in self?.lose() } }
         do throws(Errno) {
-            try made.connect(context)
+            try made.connect(pipewire.context)
             remote = made
         } catch {
             reports.send(SoundLoop.missing("\(error)"))
@@ -77,19 +69,6 @@ final class SoundLoop {
 
     private static func missing(_ why: String) -> SoundDevices {
         SoundDevices(allMissing: "PipeWire does not answer (\(why)): 'systemctl --user start pipewire wireplumber' starts it")
-    }
-
-    private func sharedContext() -> OpaquePointer? {
-        if let context { return context }
-        guard let pipewire = pw_loop_new(nil) else { return nil }
-        guard let context = pw_context_new(pipewire, pw_properties_new_string("application.name=Vitrine"), 0) else {
-            pw_loop_destroy(pipewire)
-            return nil
-        }
-        (self.pipewire, self.context) = (pipewire, context)
-        cpw_loop_enter(pipewire)
-        watches.append(loop.watch(cpw_loop_get_fd(pipewire), for: .read) { _ in _ = cpw_loop_iterate(pipewire, 0) })
-        return context
     }
 
     private func open(_ request: SoundRequest) {
@@ -115,12 +94,8 @@ final class SoundLoop {
         feeds = [:]
         remote?.close()
         remote = nil
-        for watch in watches { watch.cancel() }
-        if let context { pw_context_destroy(context) }
-        if let pipewire {
-            cpw_loop_leave(pipewire)
-            pw_loop_destroy(pipewire)
-        }
-        (context, pipewire) = (nil, nil)
+        watch?.cancel()
+        pipewire?.close()
+        pipewire = nil
     }
 }

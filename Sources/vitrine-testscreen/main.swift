@@ -25,16 +25,13 @@ private func run(_ options: Options) -> Int32 {
     }
 
     let pipeWire: PipeWire
-    do throws(PipeWire.Failure) {
+    do throws(Errno) {
         pipeWire = try PipeWire(on: loop)
-    } catch .cannotConnect(let reason) {
-        log.error("cannot connect to PipeWire: \(reason). Start pipewire and a session manager, with this XDG_RUNTIME_DIR.")
-        return 1
     } catch {
-        log.error("cannot connect to PipeWire: out of memory")
+        log.error("cannot connect to PipeWire: \(error). Start pipewire and a session manager, with this XDG_RUNTIME_DIR.")
         return 1
     }
-    pipeWire.onLost = { fail("PipeWire is gone (\($0)). Start it and this program again.") }
+    pipeWire.onLost = { fail("PipeWire is gone. Start it and this program again.") }
 
     let screen = Screen(pipeWire, on: loop, settings: options.settings)
     var connection: Connection?

@@ -18,7 +18,7 @@ PROGRAMS = ["vitrine-agent", "vitrinectl", "vitrine-testscreen"]
 # The one layer, or the few, that may speak to each C library.
 C_MODULES = {
     "CDBus": {"DBus"},
-    "CPipeWire": {"Capture", "Sound", "vitrine-testscreen"},
+    "CPipeWire": {"PipeWire", "Capture", "Sound", "vitrine-testscreen"},
     "COpus": {"Sound"},
     "CVPX": {"Encoding"},
     "CYUV": {"Frames"},
