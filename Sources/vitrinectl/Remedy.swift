@@ -34,9 +34,20 @@ enum Remedy {
             let keys = message[..<range.lowerBound].split(separator: ",").map { option($0.drop { $0 == " " }) }
             return keys.joined(separator: ", ") + message[range.lowerBound...]
         }
-        let key = message.hasPrefix("\"") ? message.dropFirst().prefix { $0 != "\"" } : message.prefix { $0 != " " }
-        guard message.hasPrefix("\"\(key)\" ") || key == "persist" else { return message }
+        guard let key = key(in: message) else { return message }
         return option(key) + message.dropFirst(message.hasPrefix("\"") ? key.count + 2 : key.count)
+    }
+
+    /// A refusal of what nobody typed: it comes from the person's configuration. Nil when it is about one of the options given, or about none.
+    static func namingConfiguration(_ message: String, given options: [String: Value]) -> String? {
+        guard let key = key(in: message), options[String(key)] == nil else { return nil }
+        return "vitrine.conf: \(message). \(option(key)) wins over its line"
+    }
+
+    /// The contract's key at the beginning of a refusal.
+    private static func key(in message: String) -> Substring? {
+        let key = message.hasPrefix("\"") ? message.dropFirst().prefix { $0 != "\"" } : message.prefix { $0 != " " }
+        return message.hasPrefix("\"\(key)\" ") || key == "persist" ? key : nil
     }
 
     /// A message of the agent's about a track, with a remedy that can be typed.

@@ -44,8 +44,9 @@ final class Share {
     private var out: Output { agent.context.out }
 
     private var hasSaidPicker = false
-    /// Whether what is chosen is to be remembered, as an option says; ...
+    /// Whether what is chosen is to be remembered, and which sound goes with it, as options say; ...
     private var remembers: Value?
+    private var audio: String?
     /// ... and where none does, what shares of the desktop track start with.
     private var settings: [String: Value] = [:]
     /// An end counts from then on: an earlier share's may still be told.
@@ -61,8 +62,6 @@ final class Share {
     /// Counters run since the agent began: what they were when this share did.
     private var before: [String: UInt64] = [:]
     private var counters: [String: UInt64] = [:]
-    /// Which sound was asked for.
-    private var audio = "none"
     private var began = Instant.now
 
     init(_ agent: Agent, _ path: ObjectPath = Agent.desktopTrack) {
@@ -82,9 +81,9 @@ final class Share {
         if let track, !isDesktopTrack, !listened {
             throw .ended(.failed, "\(track.introduction) does not listen: the program that made it decides when it may be shared with")
         }
-        audio = options["audio"]?.asString ?? audio
+        audio = options["audio"]?.asString
         remembers = options["persist"]
-        if remembers == nil, isDesktopTrack { settings = try readSettings() }
+        if isDesktopTrack { settings = try readSettings() }
         observer.onEvent = { [unowned self] in take($0) }
         try observer.start()
         defer { observer.stop() }
@@ -174,6 +173,9 @@ final class Share {
         guard let answer else { throw Failure(outcome) }
         if case .failure(let error) = answer {
             if agentLeft || error.remoteName == StandardError.noReply { throw lostAgent }
+            if isDesktopTrack, case .remote(_, let message) = error, let words = Remedy.namingConfiguration(message, given: options) {
+                throw .ended(ExitCode(error), printable(words))
+            }
             throw Failure(error, track: path)
         }
     }
@@ -292,6 +294,7 @@ final class Share {
         let now = wallClockMicroseconds()
         let age = track.startedAt == 0 || track.startedAt > now ? 0 : now - track.startedAt
         began = Instant.now + .microseconds(-Int64(clamping: age))
+        let audio = audio ?? (observer.settings ?? settings)["audio"]?.asString ?? "none"
         let sound = audio == "none" || joins ? "" : ", with the sound of \(ShareOptions.soundWords[audio] ?? audio)"
         out.line("\(joins ? "Shared already" : "Sharing"): \(printable(track.sharedThing))\(sound).")
     }

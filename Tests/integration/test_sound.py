@@ -548,6 +548,10 @@ def test_what_the_person_has_set_holds_for_a_share(devices, agent, tmp_path):
     assert agent.get("DefaultOptions")["audio"] == "system"
     recording = record(agent.desktop, tmp_path / "x.webm")
     assert matroska.read(recording.path, may_be_cut=True).sound_codec == "A_OPUS"
+    agent.set_screen_share(False)
+    assert "with the sound of this machine" in devices.control("share", "--detach").stdout
+    agent.set_screen_share(False)
+    assert "with the sound" not in devices.control("share", "--detach", "--audio", "none").stdout
 
 
 # Where it cannot be
@@ -584,6 +588,18 @@ def test_what_there_is_none_of_is_refused_with_the_reason(session, agent):
     sound.remove_device(session, "speaker")
     assert can(agent) == (False, True)
     assert agent.desktop.state == "idle"
+
+
+def test_what_the_person_has_set_and_cannot_be_is_said_to_be_theirs(session):
+    """A refusal names an option of the command line only where one was given."""
+    folder = session.root / "config" / "vitrine"
+    folder.mkdir()
+    (folder / "vitrine.conf").write_text("audio = system\n")
+    done = session.control("share", "--detach", check=False)
+    assert done.returncode == 1 and done.stderr.startswith('vitrinectl: vitrine.conf: "audio" "system" is not possible here: ')
+    assert done.stderr.endswith(". --audio wins over its line\n")
+    assert session.control("share", "--detach", "--audio", "microphone", check=False).stderr.startswith('vitrinectl: --audio "microphone" is not')
+    assert "Sharing: " in session.control("share", "--detach", "--audio", "none").stdout
 
 
 def test_a_stop_ends_a_start_that_waits_to_know_what_sound_there_is(devices, agent):
