@@ -128,6 +128,15 @@ def test_python_client_leaves_a_share_alone_that_ran_before():
         assert session.agent().desktop.get("State") == "active"
 
 
+def test_python_client_ends_in_front_of_a_still_screen():
+    (code,) = blocks("python")
+    with Session(agent="activated") as session:
+        begin(session)
+        TestScreen(session.client).configure(workload="still")
+        (session.folder / "client.py").write_text(code)
+        assert "bytes of WebM" in session.run([sys.executable, "client.py"], cwd=session.folder, timeout=60).stdout
+
+
 def test_python_client_says_that_the_picker_was_closed():
     (code,) = blocks("python")
     with Session(agent="activated") as session:
