@@ -17,14 +17,14 @@ class NotInTime(AssertionError):
 
 
 def wait_until(condition, what, seconds=30.0, every=0.02):
-    """Waits until `condition()` is true and returns what it returned; `what` names it in the failure."""
+    """Waits until `condition()` is true and returns what it returned; `what` names it in the failure, or is called for that."""
     deadline = time.monotonic() + seconds
     while True:
         found = condition()
         if found:
             return found
         if time.monotonic() > deadline:
-            raise NotInTime(f"not within {seconds:g} s: {what}")
+            raise NotInTime(f"not within {seconds:g} s: {what() if callable(what) else what}")
         time.sleep(every)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the agent leans on dies, in each of its states: it says so, rests, and works again when the thing is back, without a restart of its own."""
 
+import contextlib
 import os
 import random
 import signal
@@ -363,12 +364,18 @@ def test_one_death_after_another(world):
         if files is None:
             wait_until(lambda: "enc" not in _threads(world), "no encoder")
             files = _open(world)
-    wait_until(lambda: "enc" not in _threads(world) and _open(world) <= files, f"no more than {files} descriptors")
+    wait_until(lambda: "enc" not in _threads(world) and len(_open(world)) <= len(files), lambda: f"{_open(world)} as few as {files}")
     assert world.session.client.owner(SERVICE)
 
 
 def _open(world):
-    return len(os.listdir(f"/proc/{world.session.agent_process.pid}/fd"))
+    """The agent's descriptors, and what they are of."""
+    folder, found = Path(f"/proc/{world.session.agent_process.pid}/fd"), []
+    for entry in folder.iterdir():
+        # One that has just been closed is none.
+        with contextlib.suppress(FileNotFoundError):
+            found.append(f"{entry.name} {entry.readlink()}")
+    return found
 
 
 def _threads(world):
