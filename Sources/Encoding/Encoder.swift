@@ -24,7 +24,6 @@ public final class Encoder: Sendable {
     enum Command: Sendable {
         case keyFrame
         case rates(EncodingRates)
-        case maxSize(PixelSize?)
         case placeholder(Bool)
         case suspended(Bool)
         case wanted(again: Bool)
@@ -36,7 +35,29 @@ public final class Encoder: Sendable {
     final class Flags: Sendable {
         let showsPlaceholder: Atomic<Bool>
         let isRunning = Atomic(false)
-        init(showsPlaceholder: Bool) { self.showsPlaceholder = Atomic(showsPlaceholder) }
+        /// What the first picture is scaled into, and whether that was done.
+        private let limit: Mutex<(maxSize: PixelSize?, isFixed: Bool)>
+
+        init(showsPlaceholder: Bool, maxSize: PixelSize?) {
+            self.showsPlaceholder = Atomic(showsPlaceholder)
+            limit = Mutex((maxSize: maxSize, isFixed: false))
+        }
+
+        /// - Returns: whether it was not too late.
+        func setMaxSize(_ maxSize: PixelSize?) -> Bool {
+            limit.withLock { limit in
+                if !limit.isFixed { limit.maxSize = maxSize }
+                return !limit.isFixed
+            }
+        }
+
+        /// What is scaled into from now on.
+        func fixMaxSize() -> PixelSize? {
+            limit.withLock { limit in
+                limit.isFixed = true
+                return limit.maxSize
+            }
+        }
     }
 
     private let thread: LoopThread
@@ -57,7 +78,7 @@ public final class Encoder: Sendable {
     public static func start(
         number: Int, pool: FramePool, options: EncodingOptions, showsPlaceholder: Bool, events: @escaping @Sendable (EncoderEvent) -> Void
     ) throws(Errno) -> Encoder {
-        let flags = Flags(showsPlaceholder: showsPlaceholder)
+        let flags = Flags(showsPlaceholder: showsPlaceholder, maxSize: options.maxSize)
         let bell = try FileDescriptor.makeBell()
         let (thread, commands) = try LoopThread.start(name: "enc-\(number)") { loop in
             let encoding = EncodingLoop(loop, pool: pool, bell: bell, options: options, flags: flags, events: events)
@@ -75,8 +96,10 @@ public final class Encoder: Sendable {
     /// Changes the rates from the next picture on.
     public func setRates(_ rates: EncodingRates) { commands.send(.rates(rates)) }
 
-    /// Changes what the first picture is scaled into. Too late for an encoding that has begun: its size is fixed.
-    public func setMaxSize(_ maxSize: PixelSize?) { commands.send(.maxSize(maxSize)) }
+    /// Changes what the first picture is scaled into.
+    ///
+    /// - Returns: whether it does: the size of an encoding that has begun is fixed.
+    public func setMaxSize(_ maxSize: PixelSize?) -> Bool { flags.setMaxSize(maxSize) }
 
     /// Says whether there is a real picture to show. Once this returns, no real picture is taken, or sent but for one that is on its way to `events` already, until it is said again that there is one;
     /// then the first is a key frame.

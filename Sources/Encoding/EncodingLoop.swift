@@ -107,7 +107,6 @@ final class EncodingLoop {
             limit.setFrameRate(rates.frameRate)
             limitTimer?.cancel()
             limitTimer = nil
-        case .maxSize(let maxSize): options.maxSize = maxSize
         case .placeholder(let isHidden): setHidden(isHidden)
         case .suspended(let isSuspended):
             self.isSuspended = isSuspended
@@ -235,7 +234,7 @@ final class EncodingLoop {
     }
 
     private func makeCanvas(for source: PixelSize) throws(EncodingError) -> Canvas {
-        let size = source.fitted(into: options.maxSize)
+        let size = source.fitted(into: flags.fixMaxSize())
         let made = try Canvas(size: size)
         if case .video(let kind) = options.codec { codec = try VPXEncoder(kind, size: size, rates: options.rates) }
         blocks = BlockMap(size: size)

@@ -11,7 +11,7 @@ final class EncodingGroup {
     private let codec: Codec
     private let drawsCursor: Bool
     private let holdsOnPlaceholder: Bool
-    /// What the size is, or will be, fitted into.
+    /// What the size is, or will be, fitted into: what the encoder has.
     private var maxSize: PixelSize?
     private var rates: EncodingRates
     private(set) var streams: [ReaderStream] = []
@@ -85,9 +85,6 @@ final class EncodingGroup {
             rates = changed
             encoder.setRates(changed)
         }
-        let hasSize = encoder.isRunning || size != nil
-        guard !hasSize, followed.maxSize, maxSize != track.maxSize else { return }
-        maxSize = track.maxSize
-        encoder.setMaxSize(maxSize)
+        if followed.maxSize, maxSize != track.maxSize, encoder.setMaxSize(track.maxSize) { maxSize = track.maxSize }
     }
 }

@@ -53,6 +53,26 @@ extension LiveTests {
             #expect(late.stream?.group === follower.stream?.group)
         }
 
+        /// An encoder takes its first picture on its own thread, while the track's limit changes: what it was fitted into is what is said of it,
+        /// and who comes then gets the size of the new limit.
+        @Test func aLimitThatChangesWithTheFirstPicture() throws {
+            let source = TestPicture.text(1280, 720)
+            let (old, new) = (PixelSize(width: 640, height: 360), PixelSize(width: 320, height: 180))
+            for turn in 0..<60 {
+                let rig = try Rig(StreamRates(maxSize: old, frameRate: 0, bitrate: 4_000_000))
+                let reader = try rig.read()
+                rig.publish(source)
+                let moment = Instant.now + .microseconds(turn * 100)
+                while Instant.now < moment {}
+                rig.track.rates = StreamRates(maxSize: new, frameRate: 0, bitrate: 4_000_000)
+                let late = try rig.read()
+                rig.wait("both begin") { reader.stream?.size != nil && late.stream?.size != nil }
+                let group = try #require(reader.stream?.group)
+                #expect(group.size == source.size.fitted(into: group.options.maxSize), "turn \(turn)")
+                #expect(late.stream?.size == new, "turn \(turn)")
+            }
+        }
+
         /// Programs in a sandbox have tracks that leave half of all encodings to others.
         @Test func halfIsLeftToOthers() throws {
             let rig = try Rig()
