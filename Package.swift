@@ -74,9 +74,9 @@ let package = Package(
         program("vitrine-testscreen", ["Contract", "DBus", "PipeWire", "Loop", "CLinux", "CPipeWire"]),
 
         tests("LoopTests", ["Loop"]),
-        tests("DBusTests", ["DBus", "Loop"]),
         // A bus of a test's own, and a portal front end that misbehaves on command.
         layer("TestSupport", ["DBus", "Loop"], path: "Tests/Support"),
+        tests("DBusTests", ["DBus", "TestSupport", "Loop"]),
         tests("PortalTests", ["Portal", "TestSupport", "DBus", "Loop"]),
         // Counts allocations where there must be none.
         .target(name: "CAllocations", path: "Tests/CAllocations"),

@@ -2,10 +2,6 @@
 
 /// The D-Bus contract of the agent: the interface XML of this folder, which the build embeds.
 public enum Contract {
-    /// The well-known name of the agent on the session bus.
-    public static let busName = "org.vitrine.ScreenShare1"
-    /// The object of the agent; all others lie below it.
-    public static let agentPath = "/org/vitrine/ScreenShare1"
     /// What the names of the agent's own errors begin with.
     public static let errorPrefix = "org.vitrine.ScreenShare1.Error."
     /// The version of the package.

@@ -99,9 +99,6 @@ struct TrackOptions: Equatable, Sendable {
     /// Most bytes of an identity. All of a client's tracks still fit into one message of the bus.
     static let greatestIdentity = 1_024
 
-    /// Keys that a running broadcast follows.
-    static let liveKeys: Set<String> = ["preset", "max-size", "fps", "bitrate", "title", "allow", "crop", "masks"]
-
     /// Applies what the caller gave to what stands; a preset resets what was explicit before it.
     mutating func apply(_ reader: inout OptionReader) throws(AgentError) {
         if let name = try reader.takeString("preset") { setPreset(try Preset.named(name)) }

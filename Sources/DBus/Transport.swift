@@ -5,7 +5,7 @@ import Loop
 /// A connection of the library, driven by an event loop.
 ///
 /// Messages are popped instead of dispatched: the library's dispatcher must not be entered again from a handler, and
-/// `callAndWait` does that. Its timeouts are not used either: they only serve the library's own pending calls.
+/// who waits in one for the answer to a call does that. Its timeouts are not used either: they only serve the library's own pending calls.
 ///
 /// Ownership: closes the library's connection in ``close()``, which the owner calls before it lets go.
 final class Transport {

@@ -146,12 +146,8 @@ extension Value {
     public var asInt32: Int32? { if case .int32(let value) = self { value } else { nil } }
     /// The contents when it is a `u`.
     public var asUInt32: UInt32? { if case .uint32(let value) = self { value } else { nil } }
-    /// The contents when it is an `x`.
-    public var asInt64: Int64? { if case .int64(let value) = self { value } else { nil } }
     /// The contents when it is a `t`.
     public var asUInt64: UInt64? { if case .uint64(let value) = self { value } else { nil } }
-    /// The contents when it is a `d`.
-    public var asDouble: Double? { if case .double(let value) = self { value } else { nil } }
     /// The contents when it is an `s`.
     public var asString: String? { if case .string(let value) = self { value } else { nil } }
     /// The contents when it is an `o`.

@@ -12,12 +12,7 @@ public final class FileDescriptor: Sendable {
 
     deinit { close(raw) }
 
-    /// A second descriptor of the same open file, close-on-exec.
-    public func duplicate() throws(Errno) -> FileDescriptor {
-        FileDescriptor(owning: try duplicateRaw())
-    }
-
-    /// Like ``duplicate()``, for a C library that takes ownership of the number.
+    /// A second descriptor of the same open file, close-on-exec, for a C library that takes ownership of the number.
     public func duplicateRaw() throws(Errno) -> Int32 {
         try Errno.check { fcntl(raw, F_DUPFD_CLOEXEC, 3) }
     }

@@ -96,11 +96,6 @@ public final class TrackStreams {
         }
     }
 
-    /// Ends all streams. Others may begin.
-    ///
-    /// - Parameter completion: called on the main loop when they have ended, at most a second later.
-    public func endAll(_ completion: @escaping () -> Void = {}) { finish(readers, completion) }
-
     /// Ends all streams, for good.
     ///
     /// - Parameter completion: called on the main loop when they have ended, at most a second later.

@@ -18,9 +18,7 @@ import Testing
             "Subscriptions": .objectPaths(["/a/b"]),
         ])
 
-    @Test func theNamesAreTheContracts() {
-        #expect(Agent.name.text == Contract.busName)
-        #expect(Agent.path.text == Contract.agentPath)
+    @Test func theInterfacesAreTheContracts() {
         for interface in [Agent.interface, Agent.trackInterface, Agent.subscriptionInterface] {
             #expect((Contract.agentXML + Contract.trackXML + Contract.subscriptionXML).contains("<interface name=\"\(interface)\">"))
         }

@@ -2,6 +2,7 @@
 import DBus
 import Glibc
 import Loop
+import TestSupport
 import Testing
 
 @Suite(.serialized) struct ConnectionTests {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 import DBus
+import TestSupport
 import Testing
 
 @Suite(.serialized) struct SubscriptionTests {

@@ -137,7 +137,7 @@ import Testing
 @Suite struct FileDescriptorTests {
     @Test func closesWithItsLastReference() throws {
         var (reading, writing): (FileDescriptor, FileDescriptor?) = try FileDescriptor.pipe()
-        let second = try writing?.duplicate()
+        let second = try writing.map { FileDescriptor(owning: try $0.duplicateRaw()) }
         writing = nil
         try reading.setNonBlocking()
         var byte: UInt8 = 0
@@ -147,7 +147,8 @@ import Testing
 
     @Test func keepsDescriptorsFromChildren() throws {
         let (reading, writing) = try FileDescriptor.pipe()
-        for descriptor in [reading, writing, try reading.duplicate(), try FileDescriptor.makeBell()] {
+        let second = FileDescriptor(owning: try reading.duplicateRaw())
+        for descriptor in [reading, writing, second, try FileDescriptor.makeBell()] {
             #expect(fcntl(descriptor.raw, F_GETFD) & FD_CLOEXEC != 0)
         }
     }

@@ -281,7 +281,7 @@ extension LiveTests {
             rig.wait("all begin") { readers.allSatisfy { $0.sent > 0 } }
             #expect(threads(named: "enc-").count == 1)
             var isDone = false
-            rig.track.endAll { isDone = true }
+            rig.track.close { isDone = true }
             rig.wait("all end") { isDone && readers.allSatisfy { $0.isAtEnd } }
             #expect(Recording(readers[99].bytes).complaints == "")
             #expect(readers.allSatisfy { $0.bytes == readers[0].bytes } || readers.allSatisfy { $0.stream?.statistics.keyFrames != 0 })

@@ -13,10 +13,12 @@ public final class PrivateBus {
         public let description: String
     }
 
-    /// Where it is.
-    public let address: BusAddress
+    /// Where it is, as D-Bus writes it.
+    public let addressText: String
+    /// The same.
+    public var address: BusAddress { .at(addressText) }
     private let directory: String
-    private let process: pid_t
+    private var process: pid_t?
 
     /// Starts a bus, and waits until it listens.
     ///
@@ -31,13 +33,22 @@ public final class PrivateBus {
             try Self.write("[D-BUS Service]\nName=\(name)\nExec=\(command)\n", to: "\(directory)/\(name).service")
         }
         let reading: FileDescriptor
-        (process, reading) = try Self.start(configuration: "\(directory)/bus.conf")
-        address = try Self.address(from: reading, of: process)
+        let started: pid_t
+        (started, reading) = try Self.start(configuration: "\(directory)/bus.conf")
+        addressText = try Self.address(from: reading, of: started)
+        process = started
+    }
+
+    /// Ends the bus under its clients' feet.
+    public func stop() {
+        guard let process else { return }
+        kill(process, SIGTERM)
+        waitpid(process, nil, 0)
+        self.process = nil
     }
 
     deinit {
-        kill(process, SIGTERM)
-        waitpid(process, nil, 0)
+        stop()
         guard let stream = opendir(directory) else { return }
         while let entry = readdir(stream) {
             let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
@@ -60,6 +71,8 @@ public final class PrivateBus {
             <allow eavesdrop="true"/>
             <allow own="*"/>
           </policy>
+          <!-- As session buses have it. -->
+          <limit name="max_replies_per_connection">50000</limit>
         </busconfig>
         """
     }
@@ -99,7 +112,7 @@ public final class PrivateBus {
     }
 
     /// Reads the line that says where the bus is, or the end that a daemon which fails leaves.
-    private static func address(from reading: FileDescriptor, of process: pid_t) throws(Failure) -> BusAddress {
+    private static func address(from reading: FileDescriptor, of process: pid_t) throws(Failure) -> String {
         var line: [UInt8] = []
         var byte = UInt8.zero
         while read(reading.raw, &byte, 1) == 1, byte != UInt8(ascii: "\n") { line.append(byte) }
@@ -107,6 +120,6 @@ public final class PrivateBus {
             waitpid(process, nil, 0)
             throw Failure(description: "dbus-daemon did not start")
         }
-        return .at(String(decoding: line, as: UTF8.self))
+        return String(decoding: line, as: UTF8.self)
     }
 }

@@ -2,41 +2,8 @@
 import DBus
 import Glibc
 import Loop
+import TestSupport
 import Testing
-
-/// A bus of our own, with its socket in a directory of its own; it ends with this object.
-final class TestBus {
-    let address: BusAddress
-    let addressText: String
-    private let directory: String
-    private var process: pid_t?
-
-    init() throws {
-        var template = Array("/tmp/dbusXXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { throw Errno.last }
-        directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        let requested = "unix:path=\(directory)/bus"
-        let child = try Child(["dbus-daemon", "--session", "--nofork", "--print-address", "--address=\(requested)"])
-        process = child.id
-        // The line comes once the bus listens.
-        addressText = child.readLine()
-        address = .at(addressText)
-    }
-
-    deinit {
-        stop()
-        unlink("\(directory)/bus")
-        rmdir(directory)
-    }
-
-    /// Ends the bus under its clients' feet.
-    func stop() {
-        guard let process else { return }
-        kill(process, SIGTERM)
-        waitpid(process, nil, 0)
-        self.process = nil
-    }
-}
 
 /// A child process whose output can be read.
 struct Child {
@@ -67,13 +34,6 @@ struct Child {
         (self.id, output) = (id, reading)
     }
 
-    func readLine() -> String {
-        var line: [UInt8] = []
-        var byte: UInt8 = 0
-        while read(output.raw, &byte, 1) == 1, byte != UInt8(ascii: "\n") { line.append(byte) }
-        return String(decoding: line, as: UTF8.self)
-    }
-
     /// Reads everything while the loop runs, then collects the exit status.
     func finish(on loop: EventLoop) throws -> (status: Int32, text: String) {
         try output.setNonBlocking()
@@ -94,13 +54,13 @@ struct Child {
 
 /// A bus with a client and a service on it, all on the test's own thread.
 final class Stage {
-    let bus: TestBus
+    let bus: PrivateBus
     let loop: EventLoop
     let client: Connection
     let service: Connection
 
     init() throws {
-        bus = try TestBus()
+        bus = try PrivateBus()
         loop = try EventLoop()
         client = try Connection.open(bus.address, on: loop)
         service = try Connection.open(bus.address, on: loop)
