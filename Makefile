@@ -88,7 +88,8 @@ test-swift: deps
 test-integration: build
 	@echo "test-integration: tests the built programs on private buses, with the real portal and PipeWire"
 	@$(TOOLS)/install-packages build screen test package
-	$(PYTEST) Tests/integration
+	@# They mostly wait. The tests of a file share a world, so they stay together.
+	$(PYTEST) -n auto --dist loadfile Tests/integration
 
 test-desktop: build ## goes the whole way on a headless GNOME desktop with its real picker
 	@echo "test-desktop: shares screens of a headless GNOME desktop, choosing in its real picker"
