@@ -20,6 +20,7 @@ static inline int clinux_signalfd(const sigset_t *mask) { return signalfd(-1, ma
 static inline int clinux_memfd_create(const char *name, unsigned int flags) { return (int)syscall(SYS_memfd_create, name, flags); }
 static inline int clinux_set_thread_name(const char *name) { return prctl(PR_SET_NAME, name, 0, 0, 0); }
 static inline int clinux_set_mmap_threshold(int bytes) { return mallopt(M_MMAP_THRESHOLD, bytes); }
+static inline int clinux_trim_heap(void) { return malloc_trim(0); }
 static inline int clinux_gettid(void) { return (int)syscall(SYS_gettid); }
 static inline int clinux_pipe(int ends[2]) { return (int)syscall(SYS_pipe2, ends, O_CLOEXEC); }
 static inline int clinux_datagram_socket(void) { return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0); }

@@ -12,6 +12,11 @@ public enum Environment {
     /// By itself glibc learns from each freed one to keep the next: megabytes of an encoder that ended would stay. Call it before there are threads.
     public static func returnFreedBlocks() { _ = clinux_set_mmap_threshold(128 * 1024) }
 
+    /// Gives the pages to the system that hold only small blocks which were freed, of all threads; it may take some milliseconds.
+    ///
+    /// glibc keeps them for the next one that asks, a heap for each thread: after threads that ended, as many heaps as there ever were at once stay.
+    public static func returnFreedPages() { _ = clinux_trim_heap() }
+
     /// Keeps what the program holds in memory out of core dumps: a screen is nobody's debugging aid.
     ///
     /// Not by `PR_SET_DUMPABLE`: nobody could look at the process in `/proc` then, and the desktop portal must, to know who asks.

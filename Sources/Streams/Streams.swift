@@ -173,7 +173,11 @@ public final class Streams {
         return started.result
     }
 
-    private func noteStop(_ id: EncodingID) { stopping.removeValue(forKey: id)?.join() }
+    private func noteStop(_ id: EncodingID) {
+        stopping.removeValue(forKey: id)?.join()
+        // Once for all that end together.
+        if stopping.isEmpty { Environment.returnFreedPages() }
+    }
 
     private func handle(_ report: WriterReport) {
         switch report {

@@ -106,6 +106,22 @@ def test_reader_that_does_not_read(world, track, screen, form):
         assert numbers == sorted(numbers)
 
 
+def test_memory_of_encoders_that_have_ended_goes_back(world, track):
+    """Encoders of several sizes and codecs come and go together: with the last of them, the system has again what they took, the small blocks too."""
+    track.start_broadcast(wait=True)
+    before = anonymous_bytes(world)
+    for _ in range(3):
+        subscriptions = [track.subscribe(max_size=size, codec=codec) for size in [(640, 360), (480, 270), (320, 180), (160, 90)] for codec in ("vp8", "vp9")]
+        recordings = [one.record(world.root / f"{index}.webm") for index, one in enumerate(subscriptions)]
+        for one in subscriptions:
+            wait_for_more(one, 3)
+        for one, recording in zip(subscriptions, recordings):
+            one.unsubscribe()
+            recording.wait_for_end()
+        wait_until(lambda: encoders(world) == 0, "the end of the encoders")
+    wait_until(lambda: anonymous_bytes(world) < before + 8 * MIB, "the encoders' memory back")
+
+
 class Drain:
     """Reads many streams and throws them away, until each has ended."""
 
