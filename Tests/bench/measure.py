@@ -111,7 +111,7 @@ def run(world, side, workload, seconds, compares=True):
 
 def _run(world, side_class, workload, seconds, compares):
     with world.showing(**workload.settings):
-        side = side_class(world.session, world.screen, workload)
+        side = side_class(world.session, workload)
         reader = Reader(side.descriptors[0], world.path())
         world.wait_for_frames(max(2, round(WARM_UP * workload.fps)))
         meter = Meter(side.pid)
@@ -185,7 +185,7 @@ def cost_of_a_picture(world, workload, seconds):
 def _cost(world, workload, seconds, count, readers=1, **options):
     """CPU of the agent in seconds a second, and by how much what is counted grows a second."""
     with world.showing(**workload.settings):
-        side = Vitrine(world.session, world.screen, workload, readers, **options)
+        side = Vitrine(world.session, workload, readers, **options)
         drain = Drain(side.descriptors)
         world.wait_for_frames(max(2, round(WARM_UP * workload.fps * workload.sources)))
         before = count(side)
@@ -239,7 +239,7 @@ def idle(world, seconds):
 def still(world, side_class, seconds, workload=STILL):
     """The same, while a screen is shared that stands still, or several."""
     with world.showing(**workload.settings):
-        side = side_class(world.session, world.screen, workload)
+        side = side_class(world.session, workload)
         reader = Reader(side.descriptors[0], world.path())
         if side_class is Vitrine:
             wait_until(lambda: reader.begun, "the first picture")
@@ -318,7 +318,7 @@ def memory_by_part(world, name):
 def capture_only(world, workload, seconds):
     """A broadcast without a reader: CPU as a share of one core, memory."""
     with world.showing(**workload.settings):
-        side = Vitrine(world.session, world.screen, workload, readers=0)
+        side = Vitrine(world.session, workload, readers=0)
         world.wait_for_frames(max(2, round(WARM_UP * workload.fps * workload.sources)))
         meter = Meter(side.pid)
         window = Window(world, meter)
@@ -361,7 +361,7 @@ def later_key_frames(world, count):
     """Milliseconds from a request to the last byte of the key frame in the reader, while all of the picture moves."""
     workload = Workload("video", "video")
     with world.showing(**workload.settings):
-        side = Vitrine(world.session, world.screen, workload)
+        side = Vitrine(world.session, workload)
         reader = Reader(side.descriptors[0], world.path())
         world.wait_for_frames(round(WARM_UP * workload.fps))
         found = []

@@ -19,7 +19,7 @@ class Vitrine:
 
     name = "vitrine"
 
-    def __init__(self, session, screen, workload, readers=1, **options):
+    def __init__(self, session, workload, readers=1, **options):
         self._session = session
         session.start_agent()
         self.pid = session.agent_process.pid
@@ -45,7 +45,7 @@ class GStreamer:
     name = "gstreamer"
     statistics = {}
 
-    def __init__(self, session, screen, workload):
+    def __init__(self, session, workload):
         self._session = session
         self._cast = Cast(session.new_client())
         # The pointer is hidden, as on the other side.

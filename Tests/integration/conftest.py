@@ -103,3 +103,11 @@ def me(world):
 def screen(world, shared_screen):
     """The shared world's test screen, with the settings that it was started with."""
     return shared_screen
+
+
+@pytest.fixture
+def track(me, screen):
+    """The desktop track, listening, in front of a small screen."""
+    screen.configure(size=(640, 360))
+    me.desktop.start_capture()
+    return me.desktop

@@ -263,11 +263,6 @@ class NodeReader:
     def wait_for_frames(self, count, seconds=30.0):
         return self.wait_for(lambda frames: len(frames) >= count, f"{count} frames", seconds)
 
-    def wait_for_message(self, message, seconds=30.0):
-        with self._changed:
-            assert self._changed.wait_for(lambda: any(m["message"] == message for m in self.messages), seconds), \
-                f"no {message} within {seconds:g} s: {self.messages}"
-
     @property
     def numbers(self):
         return [frame["number"] for frame in list(self.frames)]

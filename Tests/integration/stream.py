@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The kinds of streams that there are, and what is in the file of one."""
+"""The kinds of streams that there are, on their way into a file, and what is in it."""
 
 import dataclasses
 
@@ -54,3 +54,21 @@ def read_ivf(path):
 def _number(data, start, count):
     assert start + count <= len(data), "a header goes beyond the end"
     return int.from_bytes(data[start:start + count], "little")
+
+
+# Streams that are read
+
+
+def record(subscription, world, name="stream"):
+    """Copies it into a file of the world."""
+    return subscription.record(world.root / f"{name}.{subscription.get('Format')}")
+
+
+def wait_for_sent(subscription, count, seconds=60.0):
+    """Waits until so many pictures were sent."""
+    subscription.wait_until("Statistics", lambda statistics: statistics["sent"] >= count, seconds)
+
+
+def wait_for_more(subscription, count):
+    """Waits until so many more pictures were sent."""
+    wait_for_sent(subscription, subscription.statistics["sent"] + count)

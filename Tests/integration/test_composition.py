@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Several sources in one picture: each one's numbers are read back from the cell in which it should be."""
 
-import os
 import random
 import re
 import time
@@ -9,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
+import held
 import picture
 from arrangement import arranged
 from contract import BUS_ERROR, refused
 from harness import ERROR
 from processes import wait_until
 from screen import TestScreen
+from stream import wait_for_more
 from test_frames import Reader
-from test_streamlife import wait_for_more
 
 SIZES = [(320, 180), (200, 300), (400, 160)]
 NUMBERS_PER_STREAM = 10_000_000
@@ -627,11 +627,7 @@ def test_memory_and_descriptors(make_session):
     session = make_session()
     me, screen = session.agent(), TestScreen(session.client)
     screen.configure(streams=3, sizes=SIZES)
-    process = Path(f"/proc/{session.agent_process.pid}")
-
-    def usage():
-        memory = int(re.search(r"RssAnon:\s+(\d+)", (process / "status").read_text()).group(1))
-        return len(os.listdir(process / "fd")), len(os.listdir(process / "task")), memory
+    pid = session.agent_process.pid
 
     def a_round():
         track = me.set_screen_share(True, wait=True, multiple=True)
@@ -643,12 +639,12 @@ def test_memory_and_descriptors(make_session):
     for _ in range(10):
         a_round()
     wait_until(lambda: me.desktop.statistics["footprint"] == 0, "the pool to be empty")
-    descriptors, threads, memory = usage()
+    descriptors, threads, memory = held.counts(pid)
     for _ in range(30):
         a_round()
     wait_until(lambda: me.desktop.statistics["footprint"] == 0, "the pool to be empty")
-    wait_until(lambda: usage()[0] <= descriptors and usage()[1] <= threads, "descriptors and threads to go")
-    assert usage()[2] <= memory + 1024
+    wait_until(lambda: all(now <= then for now, then in zip(held.counts(pid), (descriptors, threads))), "descriptors and threads to go")
+    assert held.memory(pid) <= memory + (1 << 20)
     assert balanced(me.desktop)
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the agent leans on dies, in each of its states: it says so, rests, and works again when the thing is back, without a restart of its own."""
 
-import contextlib
 import os
 import random
 import signal
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from gi.repository import GLib
 
+import held
 import sound
 from contract import BUS_ERROR, refused
 from harness import BACKEND, ERROR, PORTAL, SERVICE
@@ -362,24 +362,18 @@ def test_one_death_after_another(world):
         world.works()
         # Encoders stay a moment longer than their readers.
         if files is None:
-            wait_until(lambda: "enc" not in _threads(world), "no encoder")
+            wait_until(lambda: not _encodes(world), "no encoder")
             files = _open(world)
-    wait_until(lambda: "enc" not in _threads(world) and len(_open(world)) <= len(files), lambda: f"{_open(world)} as few as {files}")
+    wait_until(lambda: not _encodes(world) and len(_open(world)) <= len(files), lambda: f"{_open(world)} as few as {files}")
     assert world.session.client.owner(SERVICE)
 
 
 def _open(world):
-    """The agent's descriptors, and what they are of."""
-    folder, found = Path(f"/proc/{world.session.agent_process.pid}/fd"), []
-    for entry in folder.iterdir():
-        # One that has just been closed is none.
-        with contextlib.suppress(FileNotFoundError):
-            found.append(f"{entry.name} {entry.readlink()}")
-    return found
+    return held.descriptors(world.session.agent_process.pid)
 
 
-def _threads(world):
-    return " ".join((entry / "comm").read_text() for entry in Path(f"/proc/{world.session.agent_process.pid}/task").iterdir())
+def _encodes(world):
+    return any(name.startswith("enc") for name in held.threads(world.session.agent_process.pid))
 
 
 # Calls that meet an end

@@ -15,6 +15,7 @@ from harness import ERROR, PORTAL, Session
 from processes import wait_until
 from screen import TestScreen
 from story import story
+from stream import wait_for_more
 from test_frames import Reader, reading
 
 
@@ -35,8 +36,7 @@ class Watch:
 
     def more(self, count=4):
         """Waits until so many more pictures were sent."""
-        wanted = self.subscription.statistics["sent"] + count
-        self.subscription.wait_until("Statistics", lambda statistics: statistics["sent"] >= wanted)
+        wait_for_more(self.subscription, count)
 
     def pictures(self):
         """What each picture of the ended stream says of itself."""

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy
 import pytest
 
+import held
 import picture
 from contract import refused
 from frames_reader import CURSOR, FramesReader
@@ -163,25 +164,16 @@ def first_lines(child, count):
 
 def agent_memory(session):
     """The agent's own pages, those of shared memory included."""
-    status = Path(f"/proc/{session.agent_process.pid}/status").read_text()
-    return sum(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(("RssAnon", "RssShmem")))
+    return held.memory(session.agent_process.pid, "RssAnon", "RssShmem")
 
 
 def agent_descriptors(session):
-    return len(os.listdir(f"/proc/{session.agent_process.pid}/fd"))
+    return len(held.descriptors(session.agent_process.pid))
 
 
 def pools_of(session):
     """How many pools the agent has mapped."""
     return Path(f"/proc/{session.agent_process.pid}/maps").read_text().count("vitrine-frames")
-
-
-@pytest.fixture
-def track(me, screen):
-    """The desktop track, listening, in front of a small screen."""
-    screen.configure(size=(640, 360))
-    me.desktop.start_capture()
-    return me.desktop
 
 
 @pytest.fixture

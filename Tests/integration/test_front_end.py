@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Portals that misbehave, at every step of the flow: the right error or reason, the track in the right state, nothing left open, and the next share works."""
 
-import os
 import random
 import signal
 import time
-from pathlib import Path
 
 import pytest
 from gi.repository import GLib
 
+import held
 from contract import refused
 from front_end import REQUESTS, STEPS, FrontEnd, Manner
 from harness import ERROR, PORTAL, PORTAL_PATH, SERVICE, Session
@@ -446,10 +445,9 @@ def test_the_agent_ends_at_each_step(moment, number):
 def test_one_fault_after_another(rig, seed):
     """Many starts that fail in all these ways, or are given up at any moment: the agent has no descriptor and no thread more than before."""
     moments = random.Random(seed)
-    folder = Path(f"/proc/{rig.world.agent_process.pid}")
+    pid = rig.world.agent_process.pid
     rig.works()
-    held = lambda: (len(os.listdir(folder / "fd")), len(os.listdir(folder / "task")))
-    before = held()
+    before = held.counts(pid)[:2]
     for _ in range(60):
         rig.front.behave()
         step = moments.choice(STEPS)
@@ -476,7 +474,7 @@ def test_one_fault_after_another(rig, seed):
         else:
             rig.is_clean()
     rig.works()
-    wait_until(lambda: held() <= before, f"no more than {before}")
+    wait_until(lambda: held.counts(pid)[:2] <= before, f"no more than {before}")
 
 
 # What it grants, and what it has

@@ -9,12 +9,12 @@ import random
 import select
 import socket
 import string
-from pathlib import Path
 
 import pytest
 from gi.repository import Gio, GLib
 
-from bus import BusError, Client
+import held
+from bus import Client
 from contract import declared
 from harness import DESKTOP_TRACK, MEMORY_FACTOR, OPTION_TYPES, PORTAL, ROOT, SERVICE
 from processes import wait_until
@@ -230,7 +230,7 @@ def unharmed(world, me, screen):
     screen.configure(size=(320, 200))
     pid = world.agent_process.pid
     _share(me)
-    before = _held(pid)
+    descriptors, memory = len(held.descriptors(pid)), held.memory(pid)
     yield world
     assert world.agent_process.poll() is None, "the agent has died"
     me.set_screen_share(False)
@@ -245,10 +245,10 @@ def unharmed(world, me, screen):
     screen.reset()
     screen.configure(size=(320, 200))
     _share(me)
-    wait_until(lambda: _held(pid)[0] <= before[0], f"no more than {before[0]} descriptors")
+    wait_until(lambda: len(held.descriptors(pid)) <= descriptors, f"no more than {descriptors} descriptors")
     # A sanitizer keeps what was given back.
     if not {"ASAN_OPTIONS", "TSAN_OPTIONS"} & os.environ.keys():
-        assert _held(pid)[1] < before[1] + 24 * 1024, "kB more than before"
+        assert held.memory(pid) < memory + (24 << 20), "bytes more than before"
 
 
 def _share(me):
@@ -259,12 +259,6 @@ def _share(me):
     subscription.unsubscribe()
     subscription.close()
     me.set_screen_share(False)
-
-
-def _held(pid):
-    """Descriptors, and kB of memory of its own."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return len(os.listdir(f"/proc/{pid}/fd")), next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon"))
 
 
 def test_any_call(unharmed, me, screen):
@@ -390,14 +384,14 @@ def _calls(count, first):
 def test_clients_that_call_and_never_read(unharmed, me):
     """Clients that call for big answers without end and read none of them are refused in time: the bus goes on to serve all others, the agent's memory stays."""
     pid = unharmed.agent_process.pid
-    before = _held(pid)[1]
+    before = held.memory(pid)
     stuck = [_hello(str(unharmed.runtime_dir / "bus")) for _ in range(4)]
     for turn in range(10):
         for client in stuck:
             client.sendall(_calls(800, 2 + 800 * turn))
         # Behind all that was asked for so far.
         assert me.get_all() and me.desktop.state == "idle"
-    assert _held(pid)[1] < before + 24 * 1024 * MEMORY_FACTOR
+    assert held.memory(pid) < before + (24 << 20) * MEMORY_FACTOR
     me.set_screen_share(True, wait=True)
     me.set_screen_share(False)
     # What one of them finds when it reads at last.

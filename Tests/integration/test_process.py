@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import held
 import peers
 from contract import refused
 from harness import DESKTOP_TRACK, SERVICE, TOP, Session, program
@@ -329,13 +330,6 @@ def _lines(session):
     return [line for line in session.processes.log("agent").splitlines() if "received=" in line and "reason=" not in line]
 
 
-def _open(session):
-    pid = session.agent_process.pid
-    status = Path(f"/proc/{pid}/status").read_text()
-    memory = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon"))
-    return len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task")), memory
-
-
 # Faults: B32
 def test_a_hundred_starts_and_stops(session):
     """A hundred starts and stops, every second one with readers, leave no descriptor and no thread behind, and no memory to speak of."""
@@ -356,15 +350,15 @@ def test_a_hundred_starts_and_stops(session):
         if index in (9, 99):
             screen.wait_until_closed()
             wait_until(lambda: me.desktop.get("Subscriptions") == [], "no subscription")
-            least = _open(session)
+            least = held.counts(session.agent_process.pid)
             # The last thread and its descriptors go a moment after the reply.
             end = time.monotonic() + 0.5
             while time.monotonic() < end:
-                least = tuple(map(min, least, _open(session)))
+                least = tuple(map(min, least, held.counts(session.agent_process.pid)))
             seen.append(least)
     (files, threads, memory), (later_files, later_threads, later_memory) = seen
     assert (later_files, later_threads) == (files, threads)
-    assert later_memory - memory < 1024, f"{later_memory - memory} kB more"
+    assert later_memory - memory < 1 << 20, f"{later_memory - memory} bytes more"
 
 
 def test_no_core_dump_holds_the_screen(session, agent):

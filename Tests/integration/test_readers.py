@@ -5,54 +5,25 @@ import os
 import select
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
+import held
 import picture
 import stream
 from processes import wait_until
+from stream import record, wait_for_more
 
 MIB = 1 << 20
 
 
-@pytest.fixture
-def track(me, screen):
-    """The desktop track, listening, in front of a small screen."""
-    screen.configure(size=(640, 360))
-    me.desktop.start_capture()
-    return me.desktop
-
-
-def wait_for_more(subscription, count, seconds=60.0):
-    """Waits until so many more pictures were sent."""
-    wanted = subscription.statistics["sent"] + count
-    subscription.wait_until("Statistics", lambda statistics: statistics["sent"] >= wanted, seconds)
-
-
-def record(subscription, world, name):
-    return subscription.record(world.root / f"{name}.{subscription.get('Format')}")
-
-
-def threads(session):
-    """The names of the agent's threads."""
-    found = []
-    for entry in Path(f"/proc/{session.agent_process.pid}/task").iterdir():
-        try:
-            found.append((entry / "comm").read_text().strip())
-        except OSError:
-            pass
-    return sorted(found)
-
-
 def encoders(session):
-    return sum(name.startswith("enc") for name in threads(session))
+    return sum(name.startswith("enc") for name in held.threads(session.agent_process.pid))
 
 
 def anonymous_bytes(session):
     """The agent's own memory."""
-    status = Path(f"/proc/{session.agent_process.pid}/status").read_text()
-    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("RssAnon"))
+    return held.memory(session.agent_process.pid)
 
 
 def decodes(recording):
@@ -150,7 +121,7 @@ class Drain:
 
 
 def descriptors(session):
-    return len(os.listdir(f"/proc/{session.agent_process.pid}/fd"))
+    return len(held.descriptors(session.agent_process.pid))
 
 
 @pytest.mark.parametrize("kind", stream.SOME, ids=str)
@@ -322,7 +293,7 @@ def test_view_that_is_made_again(world, track, screen, kind):
         recording.wait_for_bytes(1000, seconds=30)
         # On a machine that was busy for longer than the grace it may be another.
         if took < 1:
-            names += [name for name in threads(world) if name.startswith("enc")]
+            names += [name for name in held.threads(world.agent_process.pid) if name.startswith("enc")]
         recording.stop()
         track.wait_until("Subscriptions", [])
     assert len(set(names)) == 1, names

@@ -8,8 +8,8 @@ import os
 import random
 import statistics
 import time
-from pathlib import Path
 
+import held
 import sound
 from processes import wait_until
 from screen import TestScreen
@@ -18,35 +18,31 @@ STARTS = int(os.environ.get("VITRINE_SOAK_STARTS", "120"))
 SECONDS = float(os.environ.get("VITRINE_SOAK_SECONDS", "12"))
 FORMS = ("webm", "y4m")
 # How much more memory may be held at the end: for allocators that keep what they had, not for a leak of 100 bytes a start.
-SLACK_KB = 2048
+SLACK = 2 << 20
 
 
 class Figures:
     """Descriptors, threads and memory of the agent over time, at comparable moments."""
 
     def __init__(self, session):
-        self.folder = Path(f"/proc/{session.agent_process.pid}")
+        self.pid = session.agent_process.pid
         self.rows = []
-
-    def now(self):
-        memory = next(int(line.split()[1]) for line in (self.folder / "status").read_text().splitlines() if line.startswith("RssAnon"))
-        return len(os.listdir(self.folder / "fd")), len(os.listdir(self.folder / "task")), memory
 
     def note(self, what):
         """Notes the least of a moment, once encoders and captures have had the time to go."""
         end = time.monotonic() + 3
-        least = self.now()
+        least = held.counts(self.pid)
         while time.monotonic() < end:
-            least = tuple(map(min, least, self.now()))
+            least = tuple(map(min, least, held.counts(self.pid)))
             time.sleep(0.05)
         self.rows.append((what, *least))
-        print(f"soak: {what}: {least[0]} descriptors, {least[1]} threads, {least[2]} kB", flush=True)
+        print(f"soak: {what}: {least[0]} descriptors, {least[1]} threads, {least[2] >> 10} kB", flush=True)
 
     def are_flat(self):
         """The last row against the first, when all that is made once was made."""
         (_, files, threads, memory), (_, later_files, later_threads, later_memory) = self.rows[0], self.rows[-1]
         assert (later_files, later_threads) == (files, threads), self.rows
-        assert later_memory - memory < SLACK_KB, self.rows
+        assert later_memory - memory < SLACK, self.rows
 
 
 def _cycle(me, screen, root, index):

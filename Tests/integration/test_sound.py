@@ -3,7 +3,6 @@
 
 import random
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -15,6 +14,7 @@ gi.require_version("Gst", "1.0")
 
 from gi.repository import GLib, Gst
 
+import held
 import matroska
 import peers
 import sound
@@ -464,16 +464,12 @@ def test_nobody_listens_while_nobody_reads(devices, agent, tone, tmp_path):
     sound.play(devices, tone)
     raw = agent.desktop.subscribe(format="y4m").record(tmp_path / "x.y4m")
     raw.wait_for_bytes(1_000)
-
-    def threads():
-        return subprocess.run(["ps", "-L", "-o", "comm=", "-p", str(devices.agent_process.pid)], capture_output=True, text=True).stdout.split()
-
-    assert "sound" not in threads() and sound.node(devices, "vitrine-system") is None
+    assert "sound" not in held.threads(devices.agent_process.pid) and sound.node(devices, "vitrine-system") is None
     recording = record(agent.desktop, tmp_path / "x.webm")
     wait_for_packets(recording, 5)
-    assert "sound" in threads()
+    assert "sound" in held.threads(devices.agent_process.pid)
     recording.stop()
-    wait_until(lambda: sound.node(devices, "vitrine-system") is None and "sound" not in threads(), "nobody who listens")
+    wait_until(lambda: sound.node(devices, "vitrine-system") is None and "sound" not in held.threads(devices.agent_process.pid), "nobody who listens")
 
 
 def test_silence_wakes_nobody(devices, agent, tmp_path):

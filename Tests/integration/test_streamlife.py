@@ -14,14 +14,7 @@ from contract import BUS_ERROR, refused
 from harness import SUBSCRIPTION
 from processes import wait_until
 from screen import TestScreen
-
-
-@pytest.fixture
-def track(me, screen):
-    """The desktop track, listening, in front of a small screen."""
-    screen.configure(size=(640, 360))
-    me.desktop.start_capture()
-    return me.desktop
+from stream import record, wait_for_more
 
 
 @pytest.fixture
@@ -33,16 +26,6 @@ def own(me, screen):
     yield track
     if track.path in me.objects():
         track.destroy()
-
-
-def wait_for_more(subscription, count):
-    """Waits until so many more pictures were sent."""
-    wanted = subscription.statistics["sent"] + count
-    subscription.wait_until("Statistics", lambda statistics: statistics["sent"] >= wanted)
-
-
-def record(subscription, world, name):
-    return subscription.record(world.root / f"{name}.{subscription.get('Format')}")
 
 
 def check(recording):

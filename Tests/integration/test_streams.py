@@ -14,27 +14,11 @@ import stream
 import vpx
 from harness import frames
 from processes import wait_until
-
-
-@pytest.fixture
-def track(me, screen):
-    """The desktop track, listening, in front of a small screen."""
-    screen.configure(size=(640, 360))
-    me.desktop.start_capture()
-    return me.desktop
-
-
-def record(subscription, world, name="stream"):
-    return subscription.record(world.root / f"{name}.{subscription.get('Format')}")
+from stream import record, wait_for_sent
 
 
 def monotonic_us():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
-
-
-def wait_for_sent(subscription, count):
-    """Waits until so many pictures were sent."""
-    subscription.wait_until("Statistics", lambda statistics: statistics["sent"] >= count)
 
 
 def rising(numbers, repetitions=1):

@@ -10,7 +10,8 @@ from harness import ERROR
 from processes import wait_until
 from screen import TestScreen
 from story import story
-from test_streamlife import check, numbers, runs, wait_for_more
+from stream import wait_for_more
+from test_streamlife import check, numbers, runs
 
 OLD, NEW = (640, 360), (800, 450)
 

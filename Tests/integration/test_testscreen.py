@@ -64,10 +64,6 @@ def readable(frames):
     return [frame for frame in frames if frame["number"] is not None]
 
 
-def of_size(frames, width, height):
-    return [frame for frame in frames if (frame["width"], frame["height"]) == (width, height)]
-
-
 # The portal's side
 
 

@@ -10,18 +10,10 @@ import picture
 from bus import BusError
 from harness import frames
 from processes import wait_until
-from test_streamlife import wait_for_more
+from stream import wait_for_more
 
 BLACK = 16
 NONE = (0, 0, 0, 0)
-
-
-@pytest.fixture
-def track(me, screen):
-    """The desktop track, listening, in front of a small screen."""
-    screen.configure(size=(640, 360))
-    me.desktop.start_capture()
-    return me.desktop
 
 
 def crop(track, *region):
