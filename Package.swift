@@ -82,7 +82,7 @@ let package = Package(
         .target(name: "CAllocations", path: "Tests/CAllocations"),
         tests("FramesTests", ["Frames", "TestSupport", "Loop", "CAllocations"]),
         tests("CompositionTests", ["Composition", "Frames", "Loop"]),
-        tests("CaptureTests", ["Capture", "Frames", "TestSupport", "Loop", "CAllocations", "CLinux", "CPipeWire"]),
+        tests("CaptureTests", ["Capture", "Frames", "PipeWire", "TestSupport", "Loop", "CAllocations", "CLinux", "CPipeWire"]),
         .systemLibrary(name: "CVPXDecoding", path: "Tests/CVPXDecoding", pkgConfig: "vpx"),
         tests("EncodingTests", ["Encoding", "Frames", "Loop", "CVPXDecoding"]),
         tests("SoundTests", ["Sound", "Loop", "CAllocations", "COpus"]),

@@ -2,6 +2,7 @@
 import CPipeWire
 import Frames
 import Loop
+import PipeWire
 
 /// One request: its connection, its stream, and what became of it.
 ///

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 import CPipeWire
 import Frames
+import PipeWire
 
 /// What a consumer offers, and what was agreed on.
 enum Negotiation {

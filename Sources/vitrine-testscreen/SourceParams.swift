@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 import CPipeWire
+import PipeWire
 
 /// What a source and its consumer agreed on.
 struct Agreement: Equatable {
@@ -29,23 +30,24 @@ extension Settings {
     /// - Parameter rate: the greatest rate that is named; different ones make different offers of what is else the same.
     func formatParams(_ size: Size, rate: UInt32) -> [Pod] {
         formats.map { format in
-            var properties: [(key: UInt32, value: Pod)] = [
-                (SPA_FORMAT_mediaType.rawValue, .id(SPA_MEDIA_TYPE_video.rawValue)),
-                (SPA_FORMAT_mediaSubtype.rawValue, .id(SPA_MEDIA_SUBTYPE_raw.rawValue)),
-                (SPA_FORMAT_VIDEO_format.rawValue, .id(format.id)),
+            var properties: [Pod.Property] = [
+                .init(key: SPA_FORMAT_mediaType.rawValue, value: .id(SPA_MEDIA_TYPE_video.rawValue)),
+                .init(key: SPA_FORMAT_mediaSubtype.rawValue, value: .id(SPA_MEDIA_SUBTYPE_raw.rawValue)),
+                .init(key: SPA_FORMAT_VIDEO_format.rawValue, value: .id(format.id)),
             ]
             // 0 is DRM_FORMAT_MOD_LINEAR.
-            if memory == .dmabuf { properties.append((SPA_FORMAT_VIDEO_modifier.rawValue, .long(0))) }
-            properties.append((SPA_FORMAT_VIDEO_size.rawValue, .rectangle(UInt32(size.width), UInt32(size.height))))
-            properties.append((SPA_FORMAT_VIDEO_framerate.rawValue, .fraction(0, 1)))
+            if memory == .dmabuf { properties.append(.init(key: SPA_FORMAT_VIDEO_modifier.rawValue, value: .long(0), isMandatory: true)) }
+            let pixels = Pod.rectangle(width: UInt32(size.width), height: UInt32(size.height))
+            properties.append(.init(key: SPA_FORMAT_VIDEO_size.rawValue, value: pixels))
+            properties.append(.init(key: SPA_FORMAT_VIDEO_framerate.rawValue, value: .fraction(0, 1)))
             let maximum: Pod? =
                 switch rateOffer {
-                case .range: .choice(SPA_CHOICE_Range, [.fraction(rate, 1), .fraction(1, 1), .fraction(rate, 1)])
+                case .range: .range(best: .fraction(rate, 1), least: .fraction(1, 1), greatest: .fraction(rate, 1))
                 case .fixed: .fraction(rate, 1)
                 case .zero: .fraction(0, 1)
                 case .absent: nil
                 }
-            if let maximum { properties.append((SPA_FORMAT_VIDEO_maxFramerate.rawValue, maximum)) }
+            if let maximum { properties.append(.init(key: SPA_FORMAT_VIDEO_maxFramerate.rawValue, value: maximum)) }
             return .object(type: SPA_TYPE_OBJECT_Format, id: SPA_PARAM_EnumFormat, properties)
         }
     }
@@ -59,16 +61,16 @@ extension Settings {
             case .dmabuf: SPA_DATA_DmaBuf
             }
         let count: Pod =
-            buffers > 0 ? .int(Int32(clamping: buffers)) : .choice(SPA_CHOICE_Range, [.int(4), .int(2), .int(8)])
+            buffers > 0 ? .int(Int32(clamping: buffers)) : .range(best: .int(4), least: .int(2), greatest: .int(8))
         let shape: Pod = .object(
             type: SPA_TYPE_OBJECT_ParamBuffers, id: SPA_PARAM_Buffers,
             [
-                (SPA_PARAM_BUFFERS_buffers.rawValue, count),
-                (SPA_PARAM_BUFFERS_blocks.rawValue, .int(Int32(clamping: planes))),
-                (SPA_PARAM_BUFFERS_size.rawValue, .int(Int32(clamping: agreement.byteCount(self)))),
-                (SPA_PARAM_BUFFERS_stride.rawValue, .int(Int32(clamping: agreement.stride(self)))),
-                (SPA_PARAM_BUFFERS_align.rawValue, .int(16)),
-                (SPA_PARAM_BUFFERS_dataType.rawValue, .choice(SPA_CHOICE_Flags, [.int(1 << Int32(kind.rawValue))])),
+                .init(key: SPA_PARAM_BUFFERS_buffers.rawValue, value: count),
+                .init(key: SPA_PARAM_BUFFERS_blocks.rawValue, value: .int(Int32(clamping: planes))),
+                .init(key: SPA_PARAM_BUFFERS_size.rawValue, value: .int(Int32(clamping: agreement.byteCount(self)))),
+                .init(key: SPA_PARAM_BUFFERS_stride.rawValue, value: .int(Int32(clamping: agreement.stride(self)))),
+                .init(key: SPA_PARAM_BUFFERS_align.rawValue, value: .int(16)),
+                .init(key: SPA_PARAM_BUFFERS_dataType.rawValue, value: .flags(1 << Int32(kind.rawValue))),
             ])
         return [shape] + metaParams
     }
@@ -76,7 +78,10 @@ extension Settings {
     private var metaParams: [Pod] {
         var metas: [Pod] = []
         func offer(_ type: spa_meta_type, _ size: Pod) {
-            let properties: [(UInt32, Pod)] = [(SPA_PARAM_META_type.rawValue, .id(type.rawValue)), (SPA_PARAM_META_size.rawValue, size)]
+            let properties: [Pod.Property] = [
+                .init(key: SPA_PARAM_META_type.rawValue, value: .id(type.rawValue)),
+                .init(key: SPA_PARAM_META_size.rawValue, value: size),
+            ]
             metas.append(.object(type: SPA_TYPE_OBJECT_ParamMeta, id: SPA_PARAM_Meta, properties))
         }
         func bytes<Meta>(_: Meta.Type, _ count: Int = 1) -> Int32 { Int32(MemoryLayout<Meta>.size * count) }
@@ -85,7 +90,7 @@ extension Settings {
         if hasTransform { offer(SPA_META_VideoTransform, .int(bytes(spa_meta_videotransform.self))) }
         if damage != .absent {
             let most = bytes(spa_meta_region.self, Settings.damageRegions)
-            offer(SPA_META_VideoDamage, .choice(SPA_CHOICE_Range, [.int(most), .int(bytes(spa_meta_region.self)), .int(most)]))
+            offer(SPA_META_VideoDamage, .range(best: .int(most), least: .int(bytes(spa_meta_region.self)), greatest: .int(most)))
         }
         if cursor != .absent {
             offer(

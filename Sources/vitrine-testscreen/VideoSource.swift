@@ -2,6 +2,7 @@
 import CPipeWire
 import Glibc
 import Loop
+import PipeWire
 
 /// A `Video/Source` node that shows a ``Painter``'s pictures, and misbehaves as its settings say.
 ///
@@ -96,7 +97,7 @@ final class VideoSource {
         pw_stream_add_listener(stream, hook, events, Unmanaged.passUnretained(self).toOpaque())
         var flags = PW_STREAM_FLAG_DRIVER.rawValue
         flags |= settings.memory == .memptr ? PW_STREAM_FLAG_MAP_BUFFERS.rawValue : PW_STREAM_FLAG_ALLOC_BUFFERS.rawValue
-        let result = Pod.withPointers(settings.formatParams(offeredSize, rate: offeredRate)) { params, count in
+        let result = Pod.withParameters(settings.formatParams(offeredSize, rate: offeredRate)) { params, count in
             pw_stream_connect(stream, SPA_DIRECTION_OUTPUT, UInt32.max, pw_stream_flags(rawValue: flags), params, count)
         }
         guard result >= 0 else {
@@ -208,7 +209,7 @@ final class VideoSource {
 
     private func renegotiate() {
         offers &+= 1
-        _ = Pod.withPointers(settings.formatParams(offeredSize, rate: offeredRate)) { pw_stream_update_params(stream, $0, $1) }
+        _ = Pod.withParameters(settings.formatParams(offeredSize, rate: offeredRate)) { pw_stream_update_params(stream, $0, $1) }
     }
 
     fileprivate func formatChanged(_ param: UnsafePointer<spa_pod>?) {
@@ -219,7 +220,7 @@ final class VideoSource {
         agreement = agreed
         agreedSettings = settings
         repaint()
-        _ = Pod.withPointers(settings.bufferParams(agreed)) { pw_stream_update_params(stream, $0, $1) }
+        _ = Pod.withParameters(settings.bufferParams(agreed)) { pw_stream_update_params(stream, $0, $1) }
     }
 
     /// The settings, as far as pictures follow them already.

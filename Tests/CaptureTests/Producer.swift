@@ -4,6 +4,7 @@ import CPipeWire
 import Frames
 import Glibc
 import Loop
+import PipeWire
 import Synchronization
 
 @testable import Capture

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-import CPipeWire
+public import CPipeWire
 
-/// A parameter in the form that PipeWire passes them: the kinds that a consumer of video needs.
+/// A parameter in the form that PipeWire passes them: the kinds that sources and consumers of video need.
 ///
 /// Spec: [SPA POD](https://docs.pipewire.org/page_spa_pod.html)
-indirect enum Pod {
+public indirect enum Pod {
     case id(UInt32)
     case int(Int32)
     case long(Int64)
@@ -18,18 +18,25 @@ indirect enum Pod {
     case flags(Int32)
     case object(type: Int, id: spa_param_type, [Property])
 
-    struct Property {
-        var key: UInt32
-        var value: Pod
-        /// Whether only those may take the object that know the property.
-        var isMandatory = false
+    /// What an object says of one thing.
+    public struct Property {
+        let key: UInt32
+        let value: Pod
+        let isMandatory: Bool
+
+        /// - Parameter isMandatory: whether only those may take the object that know the property.
+        public init(key: UInt32, value: Pod, isMandatory: Bool = false) {
+            (self.key, self.value, self.isMandatory) = (key, value, isMandatory)
+        }
     }
 
     /// Bytes for all parameters of one call.
     private static let memoryBytes = 16_384
 
     /// Calls `body` with the parameters in memory.
-    static func withParameters<Result>(_ pods: [Pod], _ body: (UnsafeMutablePointer<UnsafePointer<spa_pod>?>, UInt32) -> Result) -> Result {
+    public static func withParameters<Result>(_ pods: [Pod], _ body: (UnsafeMutablePointer<UnsafePointer<spa_pod>?>, UInt32) -> Result)
+        -> Result
+    {
         withUnsafeTemporaryAllocation(byteCount: memoryBytes, alignment: 8) { memory in
             var builder = spa_pod_builder()
             spa_pod_builder_init(&builder, memory.baseAddress, UInt32(memory.count))
