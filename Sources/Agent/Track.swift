@@ -262,8 +262,7 @@ final class Track {
         case .started:
             startedAt = wallClockMicroseconds()
             sharedBy = start.starter?.identity
-            updatePlaceholder()
-            updateSound()
+            updateHiding()
             pace = Pace(self)
             log.info("broadcast active", of: path.text, ["size": "\(sentSize)"])
             publish()
@@ -327,8 +326,7 @@ final class Track {
 
     func setMuted(_ muted: Bool) {
         isMuted = muted
-        updatePlaceholder()
-        updateSound()
+        updateHiding()
         log.info(muted ? "muted" : "unmuted", of: path.text)
         publish()
     }
@@ -353,9 +351,12 @@ final class Track {
     }
 
     /// The session was locked or unlocked, or the machine goes to sleep or is awake.
-    func screenLockChanged() {
-        updatePlaceholder()
+    func screenLockChanged() { updateHiding() }
+
+    /// Hides sound and pictures, or shows them. The sound goes first: what waits of it is dropped with the pictures.
+    private func updateHiding() {
         updateSound()
+        updatePlaceholder()
     }
 
     /// Readers get the placeholder while there is no broadcast, or nobody is to see it.

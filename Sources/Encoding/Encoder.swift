@@ -34,6 +34,8 @@ public final class Encoder: Sendable {
     /// What the encoder's thread and others look at without a message.
     final class Flags: Sendable {
         let showsPlaceholder: Atomic<Bool>
+        /// How often the placeholder was asked for: see ``Packet/period``.
+        let period = Atomic(0)
         let isRunning = Atomic(false)
         /// What the first picture is scaled into, and whether that was done.
         private let limit: Mutex<(maxSize: PixelSize?, isFixed: Bool)>
@@ -63,9 +65,10 @@ public final class Encoder: Sendable {
     private let thread: LoopThread
     private let commands: Inbox<Command>
     private let flags: Flags
+    private let pool: FramePool
 
-    private init(_ thread: LoopThread, _ commands: Inbox<Command>, _ flags: Flags) {
-        (self.thread, self.commands, self.flags) = (thread, commands, flags)
+    private init(_ thread: LoopThread, _ commands: Inbox<Command>, _ flags: Flags, _ pool: FramePool) {
+        (self.thread, self.commands, self.flags, self.pool) = (thread, commands, flags, pool)
     }
 
     /// Starts a thread that encodes the pool's newest picture whenever there is one, from the first ``setSuspended(_:)`` with false on.
@@ -84,11 +87,16 @@ public final class Encoder: Sendable {
             let encoding = EncodingLoop(loop, pool: pool, bell: bell, options: options, flags: flags, events: events)
             return loop.makeInbox { encoding.handle($0) }
         }
-        return Encoder(thread, commands, flags)
+        return Encoder(thread, commands, flags, pool)
     }
 
     /// Whether a codec exists at present: from the first picture until it is stopped.
     public var isRunning: Bool { flags.isRunning.load(ordering: .relaxed) }
+
+    /// Which of its packets may be sent. What it told `events` of before may be hidden by now: whoever passes it on looks here first.
+    public var showable: Showable {
+        Showable(period: flags.period.load(ordering: .sequentiallyConsistent), oldestFrame: pool.oldestShowable)
+    }
 
     /// Asks for a key frame at once, of the newest picture there is. Nothing comes of it before the first picture.
     public func requestKeyFrame() { commands.send(.keyFrame) }
@@ -102,9 +110,10 @@ public final class Encoder: Sendable {
     public func setMaxSize(_ maxSize: PixelSize?) -> Bool { flags.setMaxSize(maxSize) }
 
     /// Says whether there is a real picture to show. Once this returns, no real picture is taken, or sent but for one that is on its way to `events` already, until it is said again that there is one;
-    /// then the first is a key frame.
+    /// then the first is a key frame. Packets of before are not ``showable`` any more.
     public func setPlaceholder(_ showsPlaceholder: Bool) {
         guard flags.showsPlaceholder.exchange(showsPlaceholder, ordering: .sequentiallyConsistent) != showsPlaceholder else { return }
+        if showsPlaceholder { flags.period.wrappingAdd(1, ordering: .sequentiallyConsistent) }
         commands.send(.placeholder(showsPlaceholder))
     }
 

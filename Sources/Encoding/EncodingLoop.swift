@@ -67,7 +67,7 @@ final class EncodingLoop {
     /// What of the canvas no raw packet has shown yet.
     private var unsentDamage = Damage.everything
     /// See ``Packet/period``.
-    private var period = 0
+    private var period: Int
     private var codec: VPXEncoder?
     private var lastTime = Instant(nanoseconds: 0)
     private var cadence = Cadence()
@@ -80,6 +80,7 @@ final class EncodingLoop {
         (self.loop, self.pool, self.options, self.flags, self.events) = (loop, pool, options, flags, events)
         limit = FrameRateLimit(frameRate: options.rates.frameRate)
         isHidden = flags.showsPlaceholder.load(ordering: .sequentiallyConsistent)
+        period = flags.period.load(ordering: .sequentiallyConsistent)
         reader = pool.addReader(bell: bell, followsCursor: true)
         pool.setNextDue(reader, Instant(nanoseconds: .max))
         watch = loop.watch(bell.raw, for: .read) { [unowned self] _ in
@@ -107,7 +108,9 @@ final class EncodingLoop {
             limit.setFrameRate(rates.frameRate)
             limitTimer?.cancel()
             limitTimer = nil
-        case .placeholder(let isHidden): setHidden(isHidden)
+        case .placeholder(let isHidden):
+            period = flags.period.load(ordering: .sequentiallyConsistent)
+            setHidden(isHidden)
         case .suspended(let isSuspended):
             self.isSuspended = isSuspended
             wantsKeyFrame = true
@@ -286,7 +289,8 @@ final class EncodingLoop {
         if request.isReference { blocks.noteEncoded(quantizer: min(output.quantizer, request.greatestQuantizer)) }
         let packet = Packet(
             bytes: output.bytes, time: time, origin: origin, isKeyFrame: output.isKeyFrame, isPlaceholder: isPlaceholder,
-            isRepetition: !request.isReference, isFarewell: !request.isReference, size: canvas.size, frameRate: options.rates.frameRate)
+            isRepetition: !request.isReference, isFarewell: !request.isReference, size: canvas.size, period: period, frame: drawn,
+            frameRate: options.rates.frameRate)
         send(packet)
         return output.bytes.count
     }
@@ -298,7 +302,7 @@ final class EncodingLoop {
         let packet = Packet(
             bytes: canvas.packed(), time: max(time, lastTime + .milliseconds(1)), origin: origin, isKeyFrame: true,
             isPlaceholder: isPlaceholder, isRepetition: isRepetition, isFarewell: isFarewell, size: canvas.size, damage: unsentDamage,
-            period: period, frameRate: options.rates.frameRate)
+            period: period, frame: drawn, frameRate: options.rates.frameRate)
         guard send(packet) else { return }
         // A farewell is for those alone who have all of it already.
         if isFarewell { return }
@@ -381,9 +385,7 @@ final class EncodingLoop {
         self.isHidden = isHidden
         isCurrent = false
         wantsKeyFrame = true
-        guard isHidden else { return }
-        period += 1
-        send(.hidden)
+        if isHidden { send(.hidden) }
     }
 
     /// Shows the placeholder to those who have had a picture, once, and again when a key frame is asked for.

@@ -22,8 +22,10 @@ public final class Packet: Sendable {
     public let size: PixelSize
     /// What may look different from the packet before, of raw pictures.
     public let damage: Damage
-    /// Which of the times it belongs to that a mute, or the end of a broadcast, divides an encoding into.
+    /// Which of the times it belongs to that a mute, or the end of a broadcast, divides an encoding into. Each begins with a key frame.
     public let period: Int
+    /// Number of the frame that it shows; of the placeholder, of the last one before.
+    public let frame: UInt64
     /// The most pictures a second that its encoding makes at present; 0 is no limit.
     public let frameRate: UInt32
 
@@ -31,10 +33,23 @@ public final class Packet: Sendable {
     public init(
         bytes: [UInt8], time: Instant, origin: Instant? = nil, isKeyFrame: Bool, isPlaceholder: Bool = false, isRepetition: Bool = false,
         isFarewell: Bool = false,
-        size: PixelSize, damage: Damage = .everything, period: Int = 0, frameRate: UInt32 = 0
+        size: PixelSize, damage: Damage = .everything, period: Int = 0, frame: UInt64 = 0, frameRate: UInt32 = 0
     ) {
         (self.bytes, self.time, self.origin, self.size) = (bytes, time, origin, size)
         (self.isKeyFrame, self.isPlaceholder, self.isRepetition) = (isKeyFrame, isPlaceholder, isRepetition)
-        (self.damage, self.period, self.isFarewell, self.frameRate) = (damage, period, isFarewell, frameRate)
+        (self.damage, self.period, self.frame, self.isFarewell, self.frameRate) = (damage, period, frame, isFarewell, frameRate)
+    }
+}
+
+/// Which packets of an encoding may be sent now: none that shows what was hidden since.
+public struct Showable: Equatable, Sendable {
+    /// The present ``Packet/period``.
+    public let period: Int
+    /// Number of the oldest frame that was not withdrawn.
+    public let oldestFrame: UInt64
+
+    /// Whether a packet is among them.
+    public func includes(_ packet: Packet) -> Bool {
+        packet.period == period && (packet.isPlaceholder || packet.frame >= oldestFrame)
     }
 }

@@ -69,6 +69,12 @@ final class EncodingGroup {
         updateSuspension()
     }
 
+    /// Says whether the placeholder is shown. What waits for slow readers of what it hides goes.
+    func setPlaceholder(_ showsPlaceholder: Bool) {
+        encoder.setPlaceholder(showsPlaceholder)
+        if showsPlaceholder { send(.dropHidden(id)) }
+    }
+
     /// Encodes nothing while all streams are paused.
     private func updateSuspension() {
         let suspends = streams.allSatisfy(\.isPaused)

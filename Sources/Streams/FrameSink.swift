@@ -163,6 +163,12 @@ final class FrameSink: Sink {
     /// Has the next picture be whole.
     func refresh() { damage = .everything }
 
+    func drop() -> Int {
+        let count = waiting.count { $0.delivery != nil }
+        if !waiting.isEmpty { forget() }
+        return count
+    }
+
     /// Lets go of the memory: what comes later is in other memory.
     func forget() {
         if let pool {

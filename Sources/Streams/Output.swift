@@ -34,6 +34,7 @@ final class Output {
     private let descriptor: FileDescriptor
     private let isRaw: Bool
     private let counters: StreamCounters
+    private let encoder: Encoder
     private let sink: any Sink
     /// The same, of a stream whose pictures are in shared memory.
     let frames: FrameSink?
@@ -53,6 +54,10 @@ final class Output {
     private(set) var isPaused: Bool
     /// Whether it lacks what came before: a key frame must be next, or, of raw pictures, it has not had the one that is shown.
     private(set) var isBehind = true
+    /// Whether what comes next begins with a key frame anyway.
+    private var hasKeyFrameComing = false
+    /// What of its encoding may be sent, as it was last seen: nothing waits that is not.
+    private var showable: Showable
     /// It ends when this repetition was answered, ...
     var lastRequest: UInt64?
     /// Whether that repetition is the next one to come.
@@ -60,8 +65,11 @@ final class Output {
     /// ... and is written.
     var isClosing = false
 
-    /// - Parameter pool: where the pictures come from.
-    init(_ request: WriterCommand.Addition, _ pool: FramePool) {
+    /// - Parameters:
+    ///   - encoder: what makes its packets.
+    ///   - pool: where the pictures come from.
+    init(_ request: WriterCommand.Addition, _ encoder: Encoder, _ pool: FramePool) {
+        (self.encoder, showable) = (encoder, encoder.showable)
         (id, encoding, descriptor, counters) = (request.id, request.encoding, request.descriptor, request.counters)
         isRaw = request.options.encoding == .raw
         if let muxer = request.options.makeMuxer() {
@@ -82,11 +90,14 @@ final class Output {
     /// Whether something is kept back until the reader has read what it was sent.
     var awaitsReading: Bool { !isPaused && !isClosing && frames?.awaitsReading == true }
     /// Whether it would take a key frame now and has none coming.
-    var needsKeyFrame: Bool { !isRaw && isBehind && !isPaused && sink.queuedBytes <= Output.greatestQueue / 2 }
+    var needsKeyFrame: Bool {
+        !isRaw && isBehind && !hasKeyFrameComing && !isPaused && sink.queuedBytes <= Output.greatestQueue / 2
+    }
 
     func setPaused(_ isPaused: Bool) {
         self.isPaused = isPaused
         guard isPaused else { return }
+        drop()
         isBehind = true
         frames?.forget()
     }
@@ -97,11 +108,37 @@ final class Output {
         frames?.refresh()
     }
 
+    /// Drops what waits, but for what the reader has begun to get.
+    private func drop() {
+        let count = sink.drop()
+        guard count > 0 else { return }
+        isBehind = true
+        counters.addCoalesced(UInt64(count))
+        counters.setQueuedBytes(sink.queuedBytes)
+    }
+
+    /// Drops what waits, when something was hidden since it came: the reader goes on with what may be seen.
+    private func dropHidden() {
+        let present = encoder.showable
+        guard present != showable else { return }
+        if present.period != showable.period { hasKeyFrameComing = true }
+        showable = present
+        drop()
+    }
+
+    /// Notes a packet that must not be seen any more. It is not for want of reading that this reader does not get it.
+    func skip(_ packet: Packet) {
+        sink.note(packet)
+        if !packet.isRepetition { (isBehind, hasKeyFrameComing) = (true, true) }
+    }
+
     /// Queues a packet, unless this reader cannot have it.
     ///
     /// - Returns: whether it was queued.
     func accept(_ delivery: Delivery) -> Bool {
         let packet = delivery.packet
+        dropHidden()
+        if packet.isKeyFrame { hasKeyFrameComing = false }
         sink.note(packet)
         if isPaused || isClosing {
             isBehind = true
@@ -129,16 +166,26 @@ final class Output {
         sink.carrySound(carriesSound)
     }
 
-    /// Queues a packet of sound. A stream begins with a picture.
-    func accept(_ sound: SoundPacket) { if hasStarted, !isPaused, !isClosing { sink.append(sound) } }
+    /// Queues a packet of sound, if its gate lets it pass. A stream begins with a picture.
+    func accept(_ sound: SoundPacket, _ gate: SoundGate) {
+        // In this order: a gate is closed before pictures are hidden.
+        dropHidden()
+        if hasStarted, !isPaused, !isClosing, gate.lets(sound) { sink.append(sound) }
+    }
 
-    /// Writes what goes without waiting.
+    /// Writes what goes without waiting, of what may still be seen.
     func write() -> WriteOutcome {
-        let (outcome, byteCount) = sink.write { delivery, isKeyFrame in
-            counters.addSent(isKeyFrame: isKeyFrame)
-            delivery.arrive()
-        }
-        counters.addBytes(byteCount)
+        var (outcome, sum) = (WriteOutcome.drained, 0)
+        repeat {
+            dropHidden()
+            let (ending, byteCount) = sink.write { delivery, isKeyFrame in
+                counters.addSent(isKeyFrame: isKeyFrame)
+                delivery.arrive()
+            }
+            outcome = ending
+            sum += byteCount
+        } while outcome == .drained && !isDrained
+        counters.addBytes(sum)
         counters.setQueuedBytes(sink.queuedBytes)
         watch?.interest = outcome == .full ? interest.union(.write) : interest
         return outcome

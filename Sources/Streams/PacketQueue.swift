@@ -21,78 +21,113 @@ final class Delivery {
     }
 }
 
-/// The packets that wait for one reader, each behind the bytes that its muxer puts before it. Whole packets only.
+/// The packets that wait for one reader. Whole packets only: one that it has begun to get is written to its end, the others may be dropped.
 struct PacketQueue {
-    private struct Entry {
-        let prefix: [UInt8]
-        let payload: [UInt8]
-        /// Of a picture.
-        let delivery: Delivery?
-        var written = 0
-        var byteCount: Int { prefix.count + payload.count }
+    enum Entry {
+        case picture(Delivery)
+        case sound(SoundPacket)
+
+        var bytes: [UInt8] {
+            switch self {
+            case .picture(let delivery): delivery.packet.bytes
+            case .sound(let packet): packet.bytes
+            }
+        }
     }
 
     private var entries: [Entry] = []
     /// The entries before this one are written.
     private var head = 0
-    /// Bytes that are not written yet.
+    /// What goes before the bytes of the first entry, and how much of all is written. Nil before a byte of it is.
+    private var begun: (prefix: [UInt8], written: Int)?
+    /// Bytes that are not written yet, those aside that a muxer will put before packets that the reader has not begun to get.
     private(set) var byteCount = 0
 
     var isEmpty: Bool { head == entries.count }
 
-    mutating func append(_ delivery: Delivery, behind prefix: [UInt8]) {
-        append(Entry(prefix: prefix, payload: delivery.packet.bytes, delivery: delivery))
-    }
-
-    mutating func append(_ sound: SoundPacket, behind prefix: [UInt8]) {
-        append(Entry(prefix: prefix, payload: sound.bytes, delivery: nil))
-    }
-
-    private mutating func append(_ entry: Entry) {
+    mutating func append(_ entry: Entry) {
         entries.append(entry)
-        byteCount += entry.byteCount
+        byteCount += entry.bytes.count
     }
 
-    /// Writes as much as goes without waiting.
+    /// Drops all that the reader has not begun to get.
     ///
-    /// - Parameter finished: called for each picture that is written in full now.
-    /// - Returns: how it ended, and how many bytes were written.
-    mutating func write(to descriptor: Int32, _ finished: (Delivery) -> Void) -> (outcome: WriteOutcome, byteCount: Int) {
-        var sum = 0
-        while head < entries.count {
-            let count = PacketQueue.write(entries[head], to: descriptor)
-            if count < 0 {
-                let isFull = errno == EAGAIN
-                if errno == EINTR { continue }
-                return (isFull ? .full : .readerGone, sum)
-            }
-            sum += count
-            byteCount -= count
-            entries[head].written += count
-            guard entries[head].written == entries[head].byteCount else { continue }
-            if let delivery = entries[head].delivery { finished(delivery) }
-            removeHead()
+    /// - Returns: how many of it are pictures.
+    mutating func drop() -> Int {
+        let kept = begun == nil ? head : head + 1
+        var pictureCount = 0
+        for entry in entries[kept...] {
+            byteCount -= entry.bytes.count
+            if case .picture = entry { pictureCount += 1 }
         }
-        return (.drained, sum)
+        entries.removeSubrange(kept...)
+        if isEmpty { (entries, head) = ([], 0) }
+        return pictureCount
+    }
+
+    /// Writes as much of the first packet as goes without waiting.
+    ///
+    /// - Parameters:
+    ///   - muxer: packs it. It hears of what is written, and of nothing that is dropped: so a cluster or a beginning is never missing.
+    ///   - finished: called when it is written in full and shows a picture.
+    /// - Returns: how it ended, and how many bytes were written.
+    mutating func writeFirst(
+        to descriptor: Int32, _ muxer: inout any Muxer, _ finished: (Delivery) -> Void
+    ) -> (outcome: WriteOutcome, byteCount: Int) {
+        guard !isEmpty else { return (.drained, 0) }
+        let entry = entries[head]
+        // Over a copy: nothing has been said while nothing is written.
+        var after = muxer
+        let next = begun ?? PacketQueue.prefix(of: entry, &after).map { ($0, 0) }
+        guard let (prefix, written) = next else {
+            byteCount -= entry.bytes.count
+            removeHead()
+            return (.drained, 0)
+        }
+        let payload = entry.bytes
+        var count = PacketQueue.write(prefix, payload, from: written, to: descriptor)
+        while count < 0 && errno == EINTR { count = PacketQueue.write(prefix, payload, from: written, to: descriptor) }
+        if count < 0 { return (errno == EAGAIN ? .full : .readerGone, 0) }
+        if begun == nil {
+            muxer = after
+            byteCount += prefix.count
+        }
+        byteCount -= count
+        guard written + count == prefix.count + payload.count else {
+            begun = (prefix, written + count)
+            return (.full, count)
+        }
+        begun = nil
+        if case .picture(let delivery) = entry { finished(delivery) }
+        removeHead()
+        return (.drained, count)
+    }
+
+    private static func prefix(of entry: Entry, _ muxer: inout any Muxer) -> [UInt8]? {
+        switch entry {
+        case .picture(let delivery): muxer.prefix(of: delivery.packet)
+        case .sound(let packet): muxer.prefix(of: packet)
+        }
     }
 
     private mutating func removeHead() {
+        let byteCount = entries[head].bytes.count
         head += 1
         // Packets go as soon as they are written: the array is moved up before half of it is dead.
         if head == entries.count {
             entries.removeAll(keepingCapacity: true)
             head = 0
-        } else if head > 16 || entries[head - 1].byteCount > 65_536 {
+        } else if head > 16 || byteCount > 65_536 {
             entries.removeFirst(head)
             head = 0
         }
     }
 
-    private static func write(_ entry: Entry, to descriptor: Int32) -> Int {
-        entry.prefix.withUnsafeBytes { prefix in
-            entry.payload.withUnsafeBytes { payload in
-                let prefixDone = min(entry.written, prefix.count)
-                let payloadDone = entry.written - prefixDone
+    private static func write(_ prefix: [UInt8], _ payload: [UInt8], from written: Int, to descriptor: Int32) -> Int {
+        prefix.withUnsafeBytes { prefix in
+            payload.withUnsafeBytes { payload in
+                let prefixDone = min(written, prefix.count)
+                let payloadDone = written - prefixDone
                 // SAFETY: writev(2) only reads what the vectors point to.
                 var parts = [
                     iovec(

@@ -9,6 +9,8 @@ final class PipeSink: Sink {
     private let isRaw: Bool
     private var muxer: any Muxer
     private var queue = PacketQueue()
+    /// Whether the reader has begun to get the first packet.
+    private var hasBegun = false
 
     init(_ descriptor: FileDescriptor, _ muxer: any Muxer, isRaw: Bool) {
         (self.descriptor, self.muxer, self.isRaw) = (descriptor, muxer, isRaw)
@@ -26,16 +28,23 @@ final class PipeSink: Sink {
         queue.isEmpty || !isRaw && queue.byteCount + packet.bytes.count <= Output.greatestQueue
     }
 
-    func append(_ delivery: Delivery) { queue.append(delivery, behind: muxer.prefix(of: delivery.packet)) }
+    func append(_ delivery: Delivery) { queue.append(.picture(delivery)) }
 
     func carrySound(_ carriesSound: Bool) { muxer.carrySound(carriesSound) }
 
     func append(_ sound: SoundPacket) {
-        guard queue.byteCount + sound.bytes.count <= Output.greatestQueue, let prefix = muxer.prefix(of: sound) else { return }
-        queue.append(sound, behind: prefix)
+        // Whether it has a place in the stream: nothing is said to the muxer itself before it is written.
+        var copy = muxer
+        guard queue.byteCount + sound.bytes.count <= Output.greatestQueue, copy.prefix(of: sound) != nil else { return }
+        queue.append(.sound(sound))
     }
 
+    /// Its first picture stays: the time of that one was told as the stream's.
+    func drop() -> Int { hasBegun ? queue.drop() : 0 }
+
     func write(_ finished: (Delivery, _ isKeyFrame: Bool) -> Void) -> (outcome: WriteOutcome, byteCount: Int) {
-        queue.write(to: descriptor.raw) { finished($0, $0.packet.isKeyFrame) }
+        let (outcome, byteCount) = queue.writeFirst(to: descriptor.raw, &muxer) { finished($0, $0.packet.isKeyFrame) }
+        hasBegun = hasBegun || byteCount > 0
+        return (outcome, byteCount)
     }
 }

@@ -38,7 +38,11 @@ protocol Sink: AnyObject {
     func carrySound(_ carriesSound: Bool)
     /// Queues a packet of sound, where the stream has a place and the queue has room for it.
     func append(_ sound: SoundPacket)
-    /// Writes what goes without waiting.
+    /// Drops what waits, but for what the reader has begun to get.
+    ///
+    /// - Returns: how many of it are pictures.
+    func drop() -> Int
+    /// Writes of what waits at least the first that goes without waiting.
     ///
     /// - Parameter finished: called for each packet that is written in full now.
     /// - Returns: how it ended, and how many bytes were written.

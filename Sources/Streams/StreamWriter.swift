@@ -25,6 +25,8 @@ enum WriterCommand: Sendable {
     case add(Addition)
     case setPaused(StreamID, Bool, hasKeyFrameComing: Bool)
     case refresh(StreamID)
+    /// What was sent must not be seen any more.
+    case dropHidden(EncodingID)
     case finish(StreamID)
     case encoded(EncodingID, EncoderEvent)
     /// Whether the streams of a track that begin from now on have a place for sound.
@@ -97,6 +99,7 @@ final class StreamWriter {
         case .add(let addition): add(addition)
         case .setPaused(let id, let isPaused, let hasKeyFrameComing): setPaused(id, isPaused, hasKeyFrameComing: hasKeyFrameComing)
         case .refresh(let id): refresh(id)
+        case .dropHidden(let id): if let encoding = encodings[id] { for output in encoding.outputs { write(output, encoding) } }
         case .finish(let id): finish(id)
         case .encoded(let id, .packet(let packet)): if let encoding = encodings[id] { deliver(packet, encoding) }
         case .encoded(let id, .cursor(let update)): if let encoding = encodings[id] { show(update, encoding) }
@@ -104,7 +107,7 @@ final class StreamWriter {
         case .encoded(let id, .failed(let error)): if let encoding = encodings[id] { fail(encoding, .failed(error.description)) }
         case .encoded(_, .stopped): break
         case .setSound(let track, let hasSound): setSound(track, hasSound)
-        case .sound(let track, let packet, let gate): if gate.lets(packet) { deliver(packet, track) }
+        case .sound(let track, let packet, let gate): deliver(packet, track, gate)
         }
     }
 
@@ -112,7 +115,7 @@ final class StreamWriter {
 
     private func add(_ addition: WriterCommand.Addition) {
         guard let encoding = encodings[addition.encoding] else { return }
-        let output = Output(addition, encoding.pool)
+        let output = Output(addition, encoding.encoder, encoding.pool)
         output.carrySound(tracksWithSound.contains(encoding.track))
         encoding.outputs.append(output)
         outputs[output.id] = output
@@ -199,6 +202,8 @@ final class StreamWriter {
     // MARK: - Packets
 
     private func deliver(_ packet: Packet, _ encoding: Encoding) {
+        let showable = encoding.encoder.showable
+        guard showable.includes(packet) else { return skip(packet, encoding, isOver: packet.period != showable.period) }
         let delivery = Delivery(packet, from: encoding.pool)
         // Over a copy: a reader that is found to be gone is taken out.
         for output in encoding.outputs {
@@ -214,6 +219,18 @@ final class StreamWriter {
         }
     }
 
+    /// Gives a packet to nobody that must not be seen any more, and has what is shown instead come.
+    ///
+    /// - Parameter isOver: whether its period is: the next one begins with a key frame.
+    private func skip(_ packet: Packet, _ encoding: Encoding, isOver: Bool) {
+        for output in encoding.outputs { output.skip(packet) }
+        if encoding.codec == .raw {
+            for output in encoding.outputs { ask(for: output, encoding) }
+        } else if !isOver && !packet.isRepetition {
+            encoding.encoder.requestKeyFrame()
+        }
+    }
+
     private func setSound(_ track: TrackID, _ hasSound: Bool) {
         if hasSound { tracksWithSound.insert(track) } else { tracksWithSound.remove(track) }
         for encoding in encodings.values where encoding.track == track {
@@ -222,10 +239,10 @@ final class StreamWriter {
     }
 
     /// A packet of sound waits for no picture, and no picture for it.
-    private func deliver(_ sound: SoundPacket, _ track: TrackID) {
+    private func deliver(_ sound: SoundPacket, _ track: TrackID, _ gate: SoundGate) {
         for encoding in encodings.values where encoding.track == track && encoding.codec != .raw {
             for output in encoding.outputs {
-                output.accept(sound)
+                output.accept(sound, gate)
                 write(output, encoding)
             }
         }

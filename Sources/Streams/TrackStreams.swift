@@ -38,10 +38,11 @@ public final class TrackStreams {
 
     /// Whether readers get the placeholder: the track is muted or not broadcasting. At first it is.
     ///
-    /// Once true was set, no real picture is taken or sent any more. After false, the first picture is the pool's newest: clear the pool
+    /// Once true was set, no real picture is taken any more, and of those that wait for a slow reader it gets the rest of one that it has begun to get,
+    /// and what lies in its pipe. After false, the first picture is the pool's newest: clear the pool
     /// when a broadcast ends, or that one's last picture is shown again.
     public var showsPlaceholder = true {
-        didSet { for group in groups { group.encoder.setPlaceholder(showsPlaceholder) } }
+        didSet { if showsPlaceholder != oldValue { for group in groups { group.setPlaceholder(showsPlaceholder) } } }
     }
 
     /// Whether sound comes with the pictures. A stream that begins has a place for it then, in a format that can; one that has begun keeps what it has.

@@ -99,6 +99,44 @@ def test_muting(world, track, screen):
         assert not [number for number in numbers(readings) if first < number < last - 6], (first, last)
 
 
+@pytest.mark.parametrize("kind", [*stream.COMPRESSED, stream.RAW], ids=str)
+@pytest.mark.parametrize("how", ["mute", "mask"])
+def test_hiding_from_a_slow_reader(world, track, screen, kind, how):
+    """What waits for a reader that does not read when the track is muted, or all of it masked, is not sent: it gets what lies in its pipe and the rest
+    of what it has begun to get, then what is shown instead, in a clean stream."""
+    screen.configure(workload="video", fps=60)
+    track.start_broadcast(wait=True)
+    subscription = track.subscribe(bitrate=100_000_000, **kind.options)
+    waiting = 1 if kind == stream.RAW else 1 << 20
+    subscription.wait_until("Statistics", lambda statistics: statistics["queued-bytes"] >= waiting, seconds=90)
+    before = subscription.statistics
+    if how == "mute":
+        track.mute()
+    else:
+        track.set("Masks", "a(iiuu)", [(0, 0, 640, 360)])
+    hidden = screen.streams[0]["number"]
+    screen.wait_until("Streams", lambda streams: streams[0]["number"] > hidden + 30)
+    recording = record(subscription, world, "slow")
+    # The first may be one that it had begun to get: the second is not.
+    subscription.wait_until("Statistics", lambda statistics: statistics["sent"] > before["sent"] and statistics["queued-bytes"] == 0)
+    sent = subscription.statistics["sent"]
+    subscription.call("RequestKeyFrame")
+    subscription.wait_until("Statistics", lambda statistics: statistics["sent"] > sent and statistics["queued-bytes"] == 0)
+    shown = screen.streams[0]["number"]
+    if how == "mute":
+        track.mute(False)
+    else:
+        track.set("Masks", "a(iiuu)", [])
+    wait_for_more(subscription, 10)
+    subscription.unsubscribe()
+    readings = check(recording.wait_for_end())
+    assert runs(readings) == ["picture", "placeholder", "picture"]
+    first = readings.index(None)
+    assert first <= before["sent"] + 1
+    assert not [number for number in numbers(readings[first:]) if number < shown - 6], (hidden, shown)
+    recording.probe()
+
+
 def test_muted_from_the_start(world, track, screen):
     """A muted track sends nothing before it ever had a picture to show: no stream begins with a placeholder."""
     track.mute()
