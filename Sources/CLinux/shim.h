@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -26,6 +27,9 @@ static inline int clinux_pipe(int ends[2]) { return (int)syscall(SYS_pipe2, ends
 static inline int clinux_datagram_socket(void) { return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0); }
 static inline int clinux_seqpacket_pair(int ends[2]) { return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends); }
 static inline int clinux_unread_bytes(int fd) { int count = 0; return ioctl(fd, 0x5411 /* SIOCOUTQ */, &count) < 0 ? -1 : count; }
+static inline int clinux_epoll(void) { return epoll_create1(EPOLL_CLOEXEC); }
+static inline int clinux_epoll_add_write_edges(int epoll, int fd) { return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &(struct epoll_event){.events = EPOLLOUT | EPOLLET}); }
+static inline int clinux_epoll_take(int epoll) { return epoll_wait(epoll, &(struct epoll_event){0}, 1, 0); }
 static inline int clinux_set_pipe_size(int fd, int bytes) { return fcntl(fd, 1031 /* F_SETPIPE_SZ */, bytes); }
 static inline int clinux_get_pipe_size(int fd) { return fcntl(fd, 1032 /* F_GETPIPE_SZ */); }
 static inline int clinux_parent_namespace(int fd) { return ioctl(fd, 0xb702 /* NS_GET_PARENT */); }

@@ -63,10 +63,10 @@ final class FrameSink: Sink {
     var readsReplies: Bool { true }
 
     var isReady: Bool { hasRoom(in: pool) }
-    /// Whether something is kept back until the reader has read what it was sent: nothing tells when it has.
+    /// Whether something is kept back until the reader has read what it was sent.
     var awaitsReading: Bool {
         noteReading()
-        return sentSincePool != nil && (isTakenBack || pool == nil)
+        return sentSincePool != nil && (isTakenBack || pool == nil) || sentSinceBitmap != nil && hasNewBitmap
     }
     /// Whether it holds all that it can have, and that may be taken back.
     var mayBeTakenBack: Bool { isAlive && !isTakenBack && pool?.hasFreeSlot == false }
@@ -118,9 +118,9 @@ final class FrameSink: Sink {
         if let failure { return (failure, sum) }
         // Nothing is said of a pointer before there is a picture for it. Where the reader does not read, only the newest place counts.
         guard let cursor, pool != nil else { return (.drained, sum) }
-        let isNew = cursor.update.bitmap != nil && cursor.update.bitmap?.serial != knownBitmap
+        let isNew = hasNewBitmap
         noteReading()
-        if isNew && sentSinceBitmap != nil { return (.later, sum) }
+        if isNew && sentSinceBitmap != nil { return (.drained, sum) }
         self.cursor = nil
         if cursor.update.bitmap == nil && !showsCursor { return (.drained, sum) }
         let message = FrameMessage.cursor(cursor.update, isNew ? cursor.bitmap : nil)
@@ -135,6 +135,9 @@ final class FrameSink: Sink {
         if isNew { (knownBitmap, sentSinceBitmap) = (cursor.update.bitmap?.serial, 0) }
         return (.drained, sum + message.bytes.count)
     }
+
+    /// Whether the pointer that the reader is to know of has a bitmap that it does not have.
+    private var hasNewBitmap: Bool { cursor?.update.bitmap.map { $0.serial != knownBitmap } ?? false }
 
     /// Has the reader told of the pointer.
     func show(_ update: CursorUpdate, _ bitmap: SharedBitmap?) { cursor = (update, bitmap) }
@@ -205,13 +208,13 @@ final class FrameSink: Sink {
 
     /// Finds out whether the reader has read the pool and the bitmap that it was sent last.
     ///
-    /// Messages are read in order: with no more in the socket than was sent since, that one is not among it. What the reader says proves nothing: it can
-    /// release what it has not read of.
+    /// Messages are read in order: with no more in the socket than was sent since, that one is not among it. (The system counts a byte of one that is
+    /// being read until it has told of it.) What the reader says proves nothing: it can release what it has not read of.
     private func noteReading() {
         guard sentSincePool != nil || sentSinceBitmap != nil else { return }
         let unread = Int(clinux_unread_bytes(socket.raw))
-        if let sum = sentSinceBitmap, unread <= sum { sentSinceBitmap = nil }
-        guard let sum = sentSincePool, unread <= sum else { return }
+        if let sum = sentSinceBitmap, unread < sum + FrameSink.leastOverhead { sentSinceBitmap = nil }
+        guard let sum = sentSincePool, unread < sum + FrameSink.leastOverhead else { return }
         sentSincePool = nil
         if isTakenBack { noteRoom() }
     }

@@ -25,7 +25,7 @@ struct EncodingID: Hashable, Sendable {
 final class Output {
     /// Bytes that may wait for a reader.
     static let greatestQueue = 4 << 20
-    /// How soon it is looked for the first time whether a reader has read, where nothing tells, and how often at last.
+    /// How soon it is tried for the first time whether memory or descriptors have become free, and how often at last.
     static let leastRetryDelay = Duration.milliseconds(10)
     static let greatestRetryDelay = Duration.seconds(1)
 
@@ -43,7 +43,9 @@ final class Output {
     var deadline: Timer?
     /// Takes all slots back from a reader that holds them for too long.
     var patience: Timer?
-    /// Looks again whether its reader has read, ...
+    /// Tells when its reader has read of what it was sent: there while something is kept back until then.
+    var reading: (bell: ReadingBell, watch: Watch)?
+    /// Tries again what there was no memory or descriptor for, ...
     var retry: Timer?
     /// ... less and less often.
     var retryDelay = Output.leastRetryDelay
@@ -82,6 +84,7 @@ final class Output {
     }
 
     var rawDescriptor: Int32 { descriptor.raw }
+    func makeReadingBell() throws(Errno) -> ReadingBell { try ReadingBell(descriptor) }
     /// What its descriptor is watched for while nothing waits to be written.
     var interest: Readiness { sink.readsReplies ? .read : [] }
     var isDrained: Bool { sink.isDrained }

@@ -8,7 +8,7 @@ enum WriteOutcome: Equatable {
     case drained
     /// The reader has to read first.
     case full
-    /// The reader has to read first, or descriptors have to become free, and nothing tells when: it is to be tried again after a while.
+    /// Memory or descriptors have to become free, and nothing tells when: it is to be tried again after a while.
     case later
     /// Nobody will ever read.
     case readerGone

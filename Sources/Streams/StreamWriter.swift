@@ -150,7 +150,7 @@ final class StreamWriter {
                 encoding.encoder.requestPicture(again: output.isBehind)
             } else {
                 awaitRelease(output, encoding)
-                if output.awaitsReading { retry(output, encoding) }
+                awaitReading(output, encoding)
             }
         }
     }
@@ -165,7 +165,30 @@ final class StreamWriter {
         }
     }
 
-    /// Has a reader that was kept from something tried again after a while.
+    /// Has a reader from which something is kept back go on when it has read. One that does not, because it was stopped say, wakes nobody.
+    private func awaitReading(_ output: Output, _ encoding: Encoding) {
+        guard output.reading == nil, output.awaitsReading else { return }
+        do throws(Errno) {
+            let bell = try output.makeReadingBell()
+            let watch = loop.watch(bell.rawDescriptor, for: .read) { [unowned self, unowned output, unowned encoding] _ in
+                // It may end in here.
+                let output = output
+                bell.silence()
+                write(output, encoding)
+                if !output.awaitsReading { forgetReading(of: output) }
+            }
+            output.reading = (bell, watch)
+        } catch {
+            retry(output, encoding)
+        }
+    }
+
+    private func forgetReading(of output: Output) {
+        output.reading?.watch.cancel()
+        output.reading = nil
+    }
+
+    /// Has what there was no memory or descriptor for tried again after a while.
     private func retry(_ output: Output, _ encoding: Encoding) {
         guard output.retry == nil else { return }
         output.retry = loop.after(output.retryDelay) { [unowned self, unowned output, unowned encoding] in
@@ -195,6 +218,7 @@ final class StreamWriter {
         output.deadline?.cancel()
         output.patience?.cancel()
         output.retry?.cancel()
+        forgetReading(of: output)
         encodings[output.encoding]?.outputs.removeAll { $0 === output }
         reports.send(.ended(output.id, reason))
     }
@@ -211,7 +235,7 @@ final class StreamWriter {
             guard output.accept(delivery) else {
                 // It asked for a real picture, and this was the answer.
                 if encoding.codec == .raw, packet.isPlaceholder, output.isReady { encoding.encoder.requestPicture(again: false) }
-                if output.awaitsReading { retry(output, encoding) }
+                awaitReading(output, encoding)
                 continue
             }
             if isFirst { reports.send(.started(output.id, packet.size, epoch: packet.time, carriesSound: output.carriesSound)) }
@@ -286,9 +310,10 @@ final class StreamWriter {
                 end(output, .finished)
                 return
             }
+            awaitReading(output, encoding)
             if outcome == .later {
                 retry(output, encoding)
-            } else if !output.awaitsReading {
+            } else if output.retry == nil {
                 output.retryDelay = Output.leastRetryDelay
             }
             if encoding.codec == .raw { ask(for: output, encoding) }
