@@ -363,13 +363,20 @@ def test_one_death_after_another(world):
         # Encoders stay a moment longer than their readers.
         if files is None:
             wait_until(lambda: not _encodes(world), "no encoder")
-            files = _open(world)
-    wait_until(lambda: not _encodes(world) and len(_open(world)) <= len(files), lambda: f"{_open(world)} as few as {files}")
+            files, links = _open(world), _new_links(world)
+    # PipeWire 0.3.65 gives a first link buffers without memory now and then; when another is made, its library may keep a descriptor of the first.
+    most = len(files) + _new_links(world) - links
+    wait_until(lambda: not _encodes(world) and len(_open(world)) <= most, lambda: f"at most {most} descriptors: {_open(world)}; at first {files}")
     assert world.session.client.owner(SERVICE)
 
 
 def _open(world):
     return held.descriptors(world.session.agent_process.pid)
+
+
+def _new_links(world):
+    """How often the agent has had a link made again."""
+    return world.session.processes.log("agent").count("connecting again")
 
 
 def _encodes(world):
