@@ -101,14 +101,20 @@ def test_every_method_is_shown():
             assert re.search(rf"busctl --user call .* {method}\b", text), f"{method} is not in README.md"
 
 
+def run_client(session, **options):
+    """Runs the client of the README, as it stands."""
+    (code,) = blocks("python")
+    (session.folder / "client.py").write_text(code)
+    return session.run([sys.executable, "client.py"], cwd=session.folder, **options)
+
+
 def test_python_client_shares_and_saves():
-    """The client of the README, as it stands, leaves a WebM file that ffmpeg decodes without an error."""
+    """It leaves a WebM file that ffmpeg decodes without an error."""
     (code,) = blocks("python")
     assert len([line for line in code.splitlines() if line.strip()]) <= 25
     with Session(agent="activated") as session:
         begin(session)
-        (session.folder / "client.py").write_text(code)
-        session.run([sys.executable, "client.py"], cwd=session.folder)
+        run_client(session)
         probe = session.run(["ffprobe", "-v", "error", "-count_frames", "-show_entries", "stream=codec_name,nb_read_frames",
                              "-of", "csv=p=0", "share.webm"], cwd=session.folder)
         codec, frames = probe.stdout.strip().split(",")
@@ -119,31 +125,25 @@ def test_python_client_shares_and_saves():
 
 
 def test_python_client_leaves_a_share_alone_that_ran_before():
-    (code,) = blocks("python")
     with Session(agent="activated") as session:
         begin(session)
         session.control("share", "--detach")
-        (session.folder / "client.py").write_text(code)
-        session.run([sys.executable, "client.py"], cwd=session.folder)
+        run_client(session)
         assert session.agent().desktop.get("State") == "active"
 
 
 def test_python_client_ends_in_front_of_a_still_screen():
-    (code,) = blocks("python")
     with Session(agent="activated") as session:
         begin(session)
         TestScreen(session.client).configure(workload="still")
-        (session.folder / "client.py").write_text(code)
-        assert "bytes of WebM" in session.run([sys.executable, "client.py"], cwd=session.folder, timeout=60).stdout
+        assert "bytes of WebM" in run_client(session, timeout=60).stdout
 
 
 def test_python_client_says_that_the_picker_was_closed():
-    (code,) = blocks("python")
     with Session(agent="activated") as session:
         begin(session)
         TestScreen(session.client).configure(answer="cancel")
-        (session.folder / "client.py").write_text(code)
-        done = session.run([sys.executable, "client.py"], cwd=session.folder, check=False)
+        done = run_client(session, check=False)
         assert done.returncode == 1 and done.stderr.startswith("Nothing is shared: ") and len(done.stderr.splitlines()) == 1
 
 
