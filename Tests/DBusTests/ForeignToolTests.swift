@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 import DBus
 import Loop
+import TestSupport
 import Testing
 
 /// What other implementations of the protocol make of ours.

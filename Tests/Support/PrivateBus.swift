@@ -85,30 +85,14 @@ public final class PrivateBus {
 
     /// - Returns: the daemon, which alone holds the writing end by now, and the end from which its address can be read.
     private static func start(configuration: String) throws(Failure) -> (pid_t, FileDescriptor) {
-        guard let (reading, writing) = try? FileDescriptor.pipe() else { throw Failure(description: "no pipe") }
-        var files = posix_spawn_file_actions_t()
-        posix_spawn_file_actions_init(&files)
-        defer { posix_spawn_file_actions_destroy(&files) }
-        // The bus says on its descriptor 3 that it listens, and where. What becomes 3 is not closed by the exec.
-        posix_spawn_file_actions_adddup2(&files, writing.raw, 3)
-        // It complains where it may not raise its limit of descriptors.
-        posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0)
-        // Tests may run where signals are blocked.
-        var attributes = posix_spawnattr_t()
-        posix_spawnattr_init(&attributes)
-        defer { posix_spawnattr_destroy(&attributes) }
-        var none = sigset_t()
-        sigemptyset(&none)
-        posix_spawnattr_setsigmask(&attributes, &none)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
-
-        let words = ["dbus-daemon", "--nofork", "--nopidfile", "--print-address=3", "--config-file=\(configuration)"]
-        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
-        defer { for argument in arguments { free(argument) } }
-        var process = pid_t()
-        let code = withExtendedLifetime(writing) { posix_spawnp(&process, words[0], &files, &attributes, &arguments, environ) }
-        guard code == 0 else { throw Failure(description: "cannot start dbus-daemon: \(String(cString: strerror(code)))") }
-        return (process, reading)
+        // The bus says on its descriptor 3 that it listens, and where.
+        let arguments = ["dbus-daemon", "--nofork", "--nopidfile", "--print-address=3", "--config-file=\(configuration)"]
+        do {
+            let daemon = try Child(arguments, output: 3)
+            return (daemon.id, daemon.output)
+        } catch {
+            throw Failure(description: "cannot start dbus-daemon: \(error)")
+        }
     }
 
     /// Reads the line that says where the bus is, or the end that a daemon which fails leaves.
